@@ -72,7 +72,7 @@ class Client final {
              const PutOptions& options = {});
 
   // Puts many, the small ones together in few messages; each succeeds or fails alone, answers in
-  // order.
+  // order. PutOptions::name counts for those that have none of their own.
   std::vector<Status> Put(Span<const PutObject> objects, const PutOptions& options = {});
 
   // All or none: they appear together, or the status says why none did. At most PutOptions::kSmall

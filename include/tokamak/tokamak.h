@@ -142,8 +142,9 @@ uint64_t tokamak_capacity(const tokamak_client* client);
 /* Begin with {sizeof(tokamak_put_options), ...}; tokamak::PutOptions explains them. */
 typedef struct tokamak_put_options {
   size_t size;
-  int64_t timeout; /* to wait for room; 0 does not wait. Without options: 5 s */
-  int confirmed;   /* not 0: TOKAMAK_OK means that the id was free in the whole cluster */
+  int64_t timeout;  /* to wait for room; 0 does not wait. Without options: 5 s */
+  int confirmed;    /* not 0: TOKAMAK_OK means that the id was free in the whole cluster */
+  const char* name; /* that the id was made of, to be kept with the object and listed; NULL: none */
 } tokamak_put_options;
 
 /* Creates, copies and seals. `data` and `metadata` may be NULL where they have no bytes, and
@@ -319,11 +320,16 @@ tokamak_code tokamak_contains(tokamak_client* client, const tokamak_id* id, int*
 tokamak_code tokamak_list(tokamak_client* client, const tokamak_id* after, tokamak_object_info* objects,
                           size_t capacity, size_t* count);
 
-/* Several texts, such as names of nodes. Given back by tokamak_names_free. */
+/* Several texts, such as names of nodes or objects. Given back by tokamak_names_free. */
 typedef struct tokamak_names tokamak_names;
 size_t tokamak_names_count(const tokamak_names* names);                  /* of NULL: 0 */
 const char* tokamak_names_at(const tokamak_names* names, size_t number); /* beyond the last: NULL */
 void tokamak_names_free(tokamak_names* names);
+
+/* As tokamak_list, and *names has the names that these objects were put with, in their order: ""
+ * where none is kept. */
+tokamak_code tokamak_list_named(tokamak_client* client, const tokamak_id* after, tokamak_object_info* objects,
+                                size_t capacity, size_t* count, tokamak_names** names);
 
 /* How an object is on this node, and which nodes hold it. TOKAMAK_NOT_FOUND: no node does. *here is
  * 1 where it is here, else only id and sizes of `object` count. *holders has names of nodes, at
@@ -331,6 +337,10 @@ void tokamak_names_free(tokamak_names* names);
  * for. */
 tokamak_code tokamak_stat(tokamak_client* client, const tokamak_id* id, tokamak_object_info* object, int* here,
                           tokamak_names** holders);
+
+/* The name that an object was put with, as the only text of *name: "" where none is kept.
+ * TOKAMAK_NOT_FOUND: no node holds the object. */
+tokamak_code tokamak_get_name(tokamak_client* client, const tokamak_id* id, tokamak_names** name);
 
 /* XXH64 of data and metadata of an object on this node. */
 tokamak_code tokamak_hash(tokamak_client* client, const tokamak_id* id, uint64_t* hash);
@@ -392,6 +402,10 @@ tokamak_code tokamak_subscribe(tokamak_client* client, tokamak_subscription** su
  * TOKAMAK_UNAVAILABLE: the connection is lost; subscribe again. */
 tokamak_code tokamak_next_events(tokamak_subscription* subscription, int64_t timeout, tokamak_event* events,
                                  size_t capacity, size_t* count, uint64_t* dropped);
+
+/* The name of the object of events[number] of the last tokamak_next_events, "" where none is kept.
+ * It lives until the next one. Beyond the last: NULL. */
+const char* tokamak_event_name(const tokamak_subscription* subscription, size_t number);
 
 /* For poll and epoll: readable while tokamak_next_events has something without waiting, unless the
  * last call left some for want of room. Closed with the subscription. Of NULL: -1. */

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tokamak/interrupt.h"
@@ -76,6 +77,15 @@ struct PutOptions {
   // Ends Create and Put with kCancelled when it is fired while they wait. What Create would have
   // made is dropped; a small Put may still be carried out.
   const Interrupt* interrupt = nullptr;
+
+  // The name that the id was made of (ObjectId::FromName). It is kept with the object, on each node
+  // that has a copy, and shown wherever objects are listed. Empty: the object is shown by its id.
+  // kInvalidArgument where it is not the id's, or MayBeKept says no.
+  std::string name;
+  static constexpr size_t kMaxName = 255;  // bytes
+
+  // Whether a name can be kept: UTF-8 without control characters, of 1 to kMaxName bytes.
+  static bool MayBeKept(std::string_view name);
 };
 
 // What moves the bytes of an object that another node has. kAuto: what suits its size best.
@@ -108,11 +118,12 @@ struct SubscribeOptions {
 
 // ---- objects
 
-// An object to be put; its bytes are only read during the call.
+// An object to be put; its bytes and its name are only read during the call.
 struct PutObject {
   ObjectId id;
   Span<const uint8_t> data;
   Span<const uint8_t> metadata;
+  std::string_view name = {};  // as PutOptions::name
 };
 
 enum class ObjectState : uint8_t {
@@ -138,6 +149,7 @@ struct ObjectInfo {
   ObjectState state = ObjectState::kCreated;
   Origin origin = Origin::kCreatedHere;
   bool pinned_here = false;  // by Client::Pin; one of the pins
+  std::string name;          // that it was put with; empty: none is kept
 };
 
 // An object in the cluster.
@@ -217,6 +229,7 @@ struct Event {
   ObjectId id;
   uint64_t data_size = 0;
   uint64_t metadata_size = 0;
+  std::string name;  // of the object, as in ObjectInfo
 };
 
 struct Events {

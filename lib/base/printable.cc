@@ -42,6 +42,16 @@ bool IsControl(absl::string_view character) {
   return first == 0xc2 && static_cast<uint8_t>(character[1]) < 0xa0;
 }
 
+// Whether all of it is UTF-8, and has no control characters if those are forbidden.
+bool IsClean(absl::string_view text, bool controls) {
+  while (!text.empty()) {
+    const size_t length = CharacterLength(text);
+    if (length == 0 || (!controls && IsControl(text.substr(0, length)))) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
 // The text, with \xHH for each byte that is not UTF-8, and of control characters as well if asked
 // for.
 std::string Escape(absl::string_view text, bool controls) {
@@ -61,14 +71,9 @@ std::string Escape(absl::string_view text, bool controls) {
 
 }  // namespace
 
-bool IsUtf8(absl::string_view text) {
-  while (!text.empty()) {
-    const size_t length = CharacterLength(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
-  }
-  return true;
-}
+bool IsUtf8(absl::string_view text) { return IsClean(text, /*controls=*/true); }
+
+bool IsPrintable(absl::string_view text) { return IsClean(text, /*controls=*/false); }
 
 std::string ToUtf8(absl::string_view text) { return Escape(text, /*controls=*/false); }
 

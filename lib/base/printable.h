@@ -11,6 +11,9 @@ namespace tokamak::base {
 
 bool IsUtf8(absl::string_view text);
 
+// UTF-8 without control characters: Printable leaves it as it is.
+bool IsPrintable(absl::string_view text);
+
 // With \xHH for each byte that is not UTF-8.
 std::string ToUtf8(absl::string_view text);
 

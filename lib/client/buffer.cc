@@ -1,6 +1,7 @@
 #include "tokamak/buffer.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct __attribute__((visibility("hidden"))) MutableBuffer::Unclaimed {
   std::shared_ptr<client::Line> line;  // where it will be put
   std::vector<CacheLine> memory;       // data, then metadata
   base::Duration timeout;              // to wait for room
+  std::string name;                    // to be kept with it
 };
 
 // ---- reading
@@ -76,13 +78,14 @@ MutableBuffer& MutableBuffer::operator=(MutableBuffer&& other) noexcept {
 MutableBuffer::~MutableBuffer() { Drop(); }
 
 Status MutableBuffer::Seal() {
-  const client::InlineObject object{id_, data_, metadata_};
+  client::InlineObject object{id_, data_, metadata_};
   const std::shared_ptr<client::Connection> connection = Forget();
   if (connection == nullptr) {
     return Status(StatusCode::kFailedPrecondition, "this buffer was sealed or aborted before");
   }
   if (const auto unclaimed = std::move(unclaimed_)) {
     client::CreateAndSealRequest put;
+    object.name = unclaimed->name;
     put.objects = {object};
     put.timeout_microseconds = client::TimeoutMicroseconds(unclaimed->timeout);
     put.confirmed = confirmed_;
@@ -159,11 +162,13 @@ MutableBuffer BufferMaker::Claimed(std::shared_ptr<Connection> connection, const
 }
 
 MutableBuffer BufferMaker::Unclaimed(std::shared_ptr<Line> line, const base::ObjectId& id, uint64_t data_size,
-                                     absl::Span<const uint8_t> metadata, base::Duration timeout, bool confirmed) {
+                                     absl::Span<const uint8_t> metadata, base::Duration timeout, bool confirmed,
+                                     std::string name) {
   using CacheLine = MutableBuffer::Unclaimed::CacheLine;
   const size_t size = data_size + metadata.size();
   auto unclaimed = std::make_unique<MutableBuffer::Unclaimed>();
   unclaimed->timeout = timeout;
+  unclaimed->name = std::move(name);
   unclaimed->memory.resize((size + sizeof(CacheLine) - 1) / sizeof(CacheLine));
   const absl::Span<uint8_t> memory(reinterpret_cast<uint8_t*>(unclaimed->memory.data()), size);
   MutableBuffer buffer = Claimed(line->connection(), id, memory, data_size, confirmed);

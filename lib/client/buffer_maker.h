@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -34,7 +35,8 @@ class BufferMaker final {
   // One that will be put when it is sealed, on the connection of then, and waits for room up to
   // `timeout` then.
   static MutableBuffer Unclaimed(std::shared_ptr<Line> line, const base::ObjectId& id, uint64_t data_size,
-                                 absl::Span<const uint8_t> metadata, base::Duration timeout, bool confirmed);
+                                 absl::Span<const uint8_t> metadata, base::Duration timeout, bool confirmed,
+                                 std::string name);
 };
 
 }  // namespace tokamak::client

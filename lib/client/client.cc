@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "lib/base/object_name.h"
 #include "lib/client/buffer_maker.h"
 #include "lib/client/connection.h"
 #include "lib/client/convert.h"
@@ -26,8 +27,23 @@ namespace {
 static_assert(Client::kMaxWaited == client::kMaxIds, "one request takes them");
 static_assert(Client::kMaxTogether == client::kMaxIds, "one request takes them");
 static_assert(PutOptions::kSmall == client::kMaxInlineBytes, "one message takes it");
+static_assert(PutOptions::kMaxName == client::kMaxObjectName, "a message takes it");
 
 size_t SizeOf(const PutObject& object) { return object.data.size() + object.metadata.size(); }
+
+// The name that an object is to be put with.
+std::string_view NameOf(const PutObject& object, const PutOptions& options) {
+  return object.name.empty() ? std::string_view(options.name) : object.name;
+}
+
+client::InlineObject ToWire(const PutObject& object, std::string_view name) {
+  return {object.id, object.data, object.metadata, {name.data(), name.size()}};
+}
+
+// So that of many only the one fails whose name is wrong.
+Status CheckName(const ObjectId& id, std::string_view name) {
+  return ToPublic(base::ObjectName::Check(id, {name.data(), name.size()}));
+}
 
 // Whoever waits for events, which may be long in coming, does not spin.
 base::Duration SpinOf(const ClientOptions& options) {
@@ -86,15 +102,18 @@ Result<Client> Client::Connect(const std::string& socket_path, const ClientOptio
 
 // ---- putting
 
+bool PutOptions::MayBeKept(std::string_view name) { return base::ObjectName::MayBeKept({name.data(), name.size()}); }
+
 Result<MutableBuffer> Client::Create(const ObjectId& id, uint64_t data_size, Span<const uint8_t> metadata,
                                      const PutOptions& options) {
   if (line_->options().hello.access == Access::kRead) {
     return Status(StatusCode::kFailedPrecondition,
                   "this client only reads: connect with Access::kReadAndCreate to create");
   }
+  if (Status s = CheckName(id, options.name); !s.ok()) return s;
   const base::Duration timeout = FromPublic(options.timeout);
   if (!options.claim && data_size <= PutOptions::kSmall && metadata.size() <= PutOptions::kSmall - data_size) {
-    return BufferMaker::Unclaimed(line_, id, data_size, metadata, timeout, options.confirmed);
+    return BufferMaker::Unclaimed(line_, id, data_size, metadata, timeout, options.confirmed, options.name);
   }
   client::CreateRequest create;
   create.id = id;
@@ -102,6 +121,7 @@ Result<MutableBuffer> Client::Create(const ObjectId& id, uint64_t data_size, Spa
   create.metadata_size = metadata.size();
   create.timeout_microseconds = TimeoutMicroseconds(timeout);
   create.confirmed = options.confirmed;
+  create.name = options.name;
   client::AbortRequest abort;
   abort.id = id;
   std::shared_ptr<Connection> connection;
@@ -135,6 +155,8 @@ std::vector<Status> Client::Put(Span<const PutObject> objects, const PutOptions&
       statuses[i] = PutLarge(objects[i], options);
       continue;
     }
+    statuses[i] = CheckName(objects[i].id, NameOf(objects[i], options));
+    if (!statuses[i].ok()) continue;
     if (batch.size() == client::kMaxIds || batch_bytes + size > PutOptions::kSmall) {
       PutSmall(objects, batch, options, statuses);
       batch.clear();
@@ -148,7 +170,9 @@ std::vector<Status> Client::Put(Span<const PutObject> objects, const PutOptions&
 }
 
 Status Client::PutLarge(const PutObject& object, const PutOptions& options) {
-  Result<MutableBuffer> buffer = Create(object.id, object.data.size(), object.metadata, options);
+  PutOptions named = options;
+  named.name = std::string(NameOf(object, options));
+  Result<MutableBuffer> buffer = Create(object.id, object.data.size(), object.metadata, named);
   if (!buffer.ok()) return buffer.status();
   if (!object.data.empty()) std::memcpy(buffer->data().data(), object.data.data(), object.data.size());
   return buffer->Seal();
@@ -160,7 +184,7 @@ void Client::PutSmall(Span<const PutObject> objects, const std::vector<size_t>& 
   client::CreateAndSealRequest request;
   request.timeout_microseconds = TimeoutMicroseconds(timeout);
   request.confirmed = options.confirmed;
-  for (const size_t i : which) request.objects.push_back({objects[i].id, objects[i].data, objects[i].metadata});
+  for (const size_t i : which) request.objects.push_back(ToWire(objects[i], NameOf(objects[i], options)));
   const absl::StatusOr<client::CreateAndSealReply> reply =
       line_->Call(request, line_->AnswerDeadline(timeout), /*late=*/nullptr, options.interrupt);
   const bool counted = reply.ok() && reply->outcomes.size() == which.size();
@@ -183,7 +207,10 @@ Status Client::PutTogether(Span<const PutObject> objects) {
   }
   client::CreateAndSealRequest request;
   request.together = true;
-  for (const PutObject& object : objects) request.objects.push_back({object.id, object.data, object.metadata});
+  for (const PutObject& object : objects) {
+    if (Status s = CheckName(object.id, object.name); !s.ok()) return s;
+    request.objects.push_back(ToWire(object, object.name));
+  }
   return ToPublic(line_->Call(request, line_->CallDeadline()).status());
 }
 
@@ -283,15 +310,15 @@ Result<std::vector<ObjectInfo>> Client::List(size_t limit, const std::optional<O
   list.after = after.value_or(ObjectId());
   while (objects.size() < limit) {
     list.limit = static_cast<uint32_t>(std::min(limit - objects.size(), client::kMaxListed));
-    const absl::StatusOr<client::ListReply> reply = line_->Call(list, line_->CallDeadline());
+    absl::StatusOr<client::ListReply> reply = line_->Call(list, line_->CallDeadline());
     if (!reply.ok()) return ToPublic(reply.status());
-    for (const client::ObjectEntry& entry : reply->objects) {
+    for (client::ObjectEntry& entry : reply->objects) {
       if (list.continued && !(list.after < entry.id)) {  // it may have no end
         return ToPublic(absl::InternalError("the daemon sent a list that is not in the order of ids"));
       }
       list.continued = true;
       list.after = entry.id;
-      objects.push_back(ToPublic(entry));
+      objects.push_back(ToPublic(std::move(entry)));
     }
     if (!reply->more || reply->objects.empty()) break;
   }

@@ -25,7 +25,7 @@ Status ToPublic(const absl::Status& status) {
   return Status(static_cast<StatusCode>(status.code()), {status.message().data(), status.message().size()});
 }
 
-ObjectInfo ToPublic(const ObjectEntry& entry) {
+ObjectInfo ToPublic(ObjectEntry entry) {
   ObjectInfo info;
   info.id = entry.id;
   info.data_size = entry.data_size;
@@ -35,6 +35,7 @@ ObjectInfo ToPublic(const ObjectEntry& entry) {
   info.state = entry.state;
   info.origin = entry.origin;
   info.pinned_here = entry.pinned_here;
+  info.name = std::move(entry.name);
   return info;
 }
 
@@ -42,7 +43,7 @@ ObjectStat ToPublic(StatReply reply) {
   ObjectStat stat;
   stat.here = reply.here;
   stat.located = reply.located;
-  stat.object = ToPublic(reply.object);
+  stat.object = ToPublic(std::move(reply.object));
   stat.holders = std::move(reply.holders);
   return stat;
 }
@@ -76,13 +77,14 @@ ViewedNode ToPublic(ViewedEntry entry) {
   return node;
 }
 
-Events ToPublic(const EventsNotification& notification) {
+Events ToPublic(EventsNotification notification) {
   Events events;
   events.dropped = notification.dropped;
   events.caught_up = notification.caught_up;
   events.events.reserve(notification.events.size());
-  for (const EventEntry& entry : notification.events) {
-    events.events.push_back({entry.kind, entry.origin, entry.id, entry.data_size, entry.metadata_size});
+  for (EventEntry& entry : notification.events) {
+    events.events.push_back(
+        {entry.kind, entry.origin, entry.id, entry.data_size, entry.metadata_size, std::move(entry.name)});
   }
   return events;
 }

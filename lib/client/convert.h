@@ -12,12 +12,12 @@
 namespace tokamak::client {
 
 Status ToPublic(const absl::Status& status);
-ObjectInfo ToPublic(const ObjectEntry& entry);
+ObjectInfo ToPublic(ObjectEntry entry);
 ObjectStat ToPublic(StatReply reply);
 NodeStats ToPublic(NodeStatsReply reply);
 NodeInfo ToPublic(NodeEntry entry);
 ViewedNode ToPublic(ViewedEntry entry);
-Events ToPublic(const EventsNotification& notification);
+Events ToPublic(EventsNotification notification);
 
 inline base::Duration FromPublic(Timeout timeout) { return base::Nanoseconds(timeout.duration().count()); }
 

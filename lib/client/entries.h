@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "lib/base/object_id.h"
 #include "lib/client/protocol.h"
@@ -53,6 +54,7 @@ struct ObjectEntry {
   ObjectState state = ObjectState::kCreated;
   Origin origin = Origin::kCreatedHere;
   bool pinned_here = false;  // by a Prefetch that said so; one of the pins
+  std::string name = {};     // empty: none is kept
 
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
@@ -64,6 +66,7 @@ struct ObjectEntry {
     v.Enum(m.state);
     v.Enum(m.origin);
     v.Bool(m.pinned_here);
+    v.Text(m.name, kMaxObjectName);
   }
 };
 
@@ -121,6 +124,7 @@ struct EventEntry {
   base::ObjectId id;
   uint64_t data_size = 0;
   uint64_t metadata_size = 0;
+  std::string name = {};  // of the object; empty: none is kept
 
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
@@ -129,21 +133,24 @@ struct EventEntry {
     v.Id(m.id);
     v.Integer(m.data_size);
     v.Integer(m.metadata_size);
+    v.Text(m.name, kMaxObjectName);
   }
 };
 
-// Bytes that a message only looks at: in a decoded one they lie in the frame, which must outlive
-// them.
+// Bytes and a name that a message only looks at: in a decoded one they lie in the frame, which must
+// outlive them.
 struct InlineObject {
   base::ObjectId id;
   absl::Span<const uint8_t> data;
   absl::Span<const uint8_t> metadata;
+  absl::string_view name = {};  // to be kept with the object; empty: none
 
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
     v.Id(m.id);
     v.Bytes(m.data, kMaxInlineBytes);
     v.Bytes(m.metadata, kMaxInlineBytes);
+    v.Text(m.name, kMaxObjectName);
   }
 };
 

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "glog/logging.h"
 #include "lib/base/codec.h"
@@ -43,7 +44,7 @@ class Encoder final {
     CHECK_LE(bytes.size(), most);
     writer_.Bytes(bytes);
   }
-  void Text(const std::string& text, size_t most) {
+  void Text(absl::string_view text, size_t most) {
     CHECK_LE(text.size(), most);
     writer_.Text(text);
   }
@@ -111,6 +112,10 @@ class Decoder final {
   void Id(base::ObjectId& id) { id = reader_.Id(); }
   void Bytes(absl::Span<const uint8_t>& bytes, size_t most) { bytes = reader_.Bytes(most); }
   void Text(std::string& text, size_t most) { text = reader_.Text(most); }
+  void Text(absl::string_view& text, size_t most) {
+    const absl::Span<const uint8_t> bytes = reader_.Bytes(most);
+    text = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
   void Texts(std::vector<std::string>& texts, size_t most, size_t longest) {
     texts.resize(reader_.Count(most, sizeof(uint32_t)));
     for (std::string& text : texts) Text(text, longest);

@@ -114,6 +114,7 @@ struct CreateRequest : Request<Kind::kCreate> {
   uint64_t metadata_size = 0;
   uint64_t timeout_microseconds = 0;  // to wait for room
   bool confirmed = false;             // the directory is asked first whether the id is free
+  std::string name;                   // to be kept with the object; empty: none
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
     v.Id(m.id);
@@ -121,11 +122,13 @@ struct CreateRequest : Request<Kind::kCreate> {
     v.Integer(m.metadata_size);
     v.Bounded(m.timeout_microseconds, kMaxTimeoutMicroseconds);
     v.Bool(m.confirmed);
+    v.Text(m.name, kMaxObjectName);
   }
 };
 
 using CreateAndSealReply = OutcomesReply<Kind::kCreateAndSeal, kMaxIds>;
-// Small objects, copied into the arena by the daemon. At most kMaxInlineBytes together.
+// Small objects, copied into the arena by the daemon. At most kMaxInlineBytes together, beside their
+// names. Where one has a name that is not its id's, none is put.
 struct CreateAndSealRequest : Request<Kind::kCreateAndSeal> {
   using Reply = CreateAndSealReply;
   std::vector<InlineObject> objects;

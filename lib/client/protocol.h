@@ -12,12 +12,13 @@
 #include <cstdint>
 
 #include "lib/base/object_id.h"
+#include "lib/base/object_name.h"
 #include "tokamak/types.h"
 
 namespace tokamak::client {
 
 constexpr uint32_t kMagic = 0x4b414d54;  // "TMAK"
-constexpr uint16_t kVersion = 4;
+constexpr uint16_t kVersion = 5;
 
 constexpr size_t kMaxBody = 1024 * 1024;       // bytes behind a header
 constexpr size_t kMaxInlineBytes = 64 * 1024;  // data and metadata of one CreateAndSeal, all objects together
@@ -31,11 +32,16 @@ constexpr size_t kMaxNumbers = 1024;           // of one NodeStats reply
 constexpr size_t kMaxViewed = 128;             // nodes of one Cluster reply
 constexpr size_t kMaxNumbersOfNode = 48;       // of each of these
 constexpr size_t kMaxName = 128;               // bytes of a node's, device's or number's name
+constexpr size_t kMaxObjectName = 255;         // bytes
 constexpr size_t kMaxAddress = 128;            // bytes of a node's address
 constexpr size_t kMaxErrorText = 400;          // bytes; a longer one is cut
 constexpr uint64_t kMaxTimeoutMicroseconds = uint64_t{24} * 3600 * 1'000'000;
 
-static_assert(kMaxInlineBytes + kMaxIds * (base::ObjectId::kSize + 8) < kMaxBody, "a full batch fits into a frame");
+static_assert(kMaxObjectName == base::ObjectName::kMaxSize, "the store keeps what a message takes");
+static_assert(kMaxInlineBytes + kMaxIds * (base::ObjectId::kSize + 12 + kMaxObjectName) < kMaxBody,
+              "a full batch fits into a frame");
+static_assert(kMaxListed * (kMaxObjectName + 128) < kMaxBody, "a full list fits into a frame");
+static_assert(kMaxEvents * (kMaxObjectName + 128) < kMaxBody, "many events fit into a frame");
 static_assert(kMaxIds * (kMaxErrorText + 32) < kMaxBody, "a Get in which everything fails fits into a frame");
 static_assert(kMaxNodes * (3 * kMaxName + 32) < kMaxBody, "all nodes fit into a frame");
 static_assert(kMaxViewed * (4 * kMaxName + 64 + kMaxNumbersOfNode * (kMaxName + 12)) < kMaxBody,

@@ -1,5 +1,7 @@
 #include "tokamak/subscription.h"
 
+#include <utility>
+
 #include "lib/client/connection.h"
 #include "lib/client/convert.h"
 #include "lib/client/deadline.h"
@@ -7,9 +9,9 @@
 namespace tokamak {
 
 Result<Events> Subscription::Next(Timeout timeout, const Interrupt* interrupt) {
-  const auto events = connection_->NextEvents(client::Deadline::After(client::FromPublic(timeout)), interrupt);
+  auto events = connection_->NextEvents(client::Deadline::After(client::FromPublic(timeout)), interrupt);
   if (!events.ok()) return client::ToPublic(events.status());
-  return client::ToPublic(*events);
+  return client::ToPublic(*std::move(events));
 }
 
 int Subscription::descriptor() const { return connection_->descriptor(); }

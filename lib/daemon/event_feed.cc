@@ -54,6 +54,7 @@ void EventFeed::TellNextPage() {
     event.data_size = info.location.data_size;
     event.metadata_size = info.location.metadata_size;
     event.origin = info.origin;
+    event.name = info.name;
     notification.events.push_back(ToWire(event));
   }
   send_(client::Encode(request_id_, notification));

@@ -95,6 +95,7 @@ void AddStore(const store::Statistics& store, Families& families) {
   gauge("store_lingering_bytes", "Their data and metadata.", store.lingering_bytes);
   gauge("store_quarantined_bytes", "Memory that programs without a connection may still write to.",
         store.quarantined_bytes);
+  gauge("store_name_bytes", "Beside the capacity: what the names of objects take.", store.name_bytes);
   gauge("store_pinned_objects", "Objects with at least one pin.", store.pinned_objects);
   gauge("store_pins", "Pins of programs, pulls and peers.", store.pins);
   gauge("store_waiting_gets", "Gets and waits that have not ended.", store.waiting);

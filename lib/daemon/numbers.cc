@@ -21,6 +21,7 @@ void AddNodeNumbers(const node::Node& node, std::vector<client::NumberEntry>& nu
   add("store_kept_bytes", store.kept_bytes);
   add("store_unsealed_objects", store.unsealed_objects);
   add("store_quarantined_bytes", store.quarantined_bytes);
+  add("store_name_bytes", store.name_bytes);
   add("store_pinned_objects", store.pinned_objects);
   add("store_pins", store.pins);
   add("store_waiting_creates", store.waiting_creates);

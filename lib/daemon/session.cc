@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lib/base/bytes.h"
+#include "lib/base/object_name.h"
 #include "lib/base/units.h"
 #include "lib/daemon/numbers.h"
 #include "lib/daemon/wire.h"
@@ -240,22 +241,26 @@ void Session::Greet(const client::Header& header, const client::HelloRequest& re
 
 // A confirmed put asks first, so that nothing is filled without purpose.
 void Session::Create(const client::Header& header, const client::CreateRequest& request) {
-  if (!request.confirmed) return Reserve(header, request);
+  absl::StatusOr<base::ObjectName> name = base::ObjectName::For(request.id, request.name);
+  if (!name.ok()) return AnswerStatus(header, name.status());
+  store::CreateRequest create{request.id, request.data_size, request.metadata_size, owner_, *std::move(name)};
+  const base::Duration timeout = base::Microseconds(static_cast<int64_t>(request.timeout_microseconds));
+  if (!request.confirmed) return Reserve(header, create, timeout);
   Waiting* const waiting = Begin(header);
   if (waiting == nullptr) return;
-  waiting->handle = context_.node.Locate(request.id, base::Duration(),
-                                         [this, waiting, request](const absl::StatusOr<directory::ObjectInfo>& info) {
-                                           const client::Header asked = waiting->header;
-                                           End(waiting);
-                                           if (absl::IsNotFound(info.status())) return Reserve(asked, request);
-                                           AnswerStatus(asked, info.ok() ? IdTaken(request.id, *info) : info.status());
-                                         });
+  waiting->handle = context_.node.Locate(
+      request.id, base::Duration(),
+      [this, waiting, create = std::move(create), timeout](const absl::StatusOr<directory::ObjectInfo>& info) {
+        const client::Header asked = waiting->header;
+        End(waiting);
+        if (absl::IsNotFound(info.status())) return Reserve(asked, create, timeout);
+        AnswerStatus(asked, info.ok() ? IdTaken(create.id, *info) : info.status());
+      });
 }
 
-void Session::Reserve(const client::Header& header, const client::CreateRequest& request) {
+void Session::Reserve(const client::Header& header, const store::CreateRequest& create, base::Duration timeout) {
   Waiting* const waiting = Begin(header);
   if (waiting == nullptr) return;
-  const base::Duration timeout = base::Microseconds(static_cast<int64_t>(request.timeout_microseconds));
   const auto answer = [this](const client::Header& asked, const absl::StatusOr<store::Location>& place) {
     if (!place.ok()) return AnswerStatus(asked, place.status());
     client::CreateReply reply;
@@ -263,9 +268,8 @@ void Session::Reserve(const client::Header& header, const client::CreateRequest&
     Answer(asked, reply);
   };
   // Where there is room, as nearly always, there is nothing to wait for.
-  const store::CreateRequest create{request.id, request.data_size, request.metadata_size, owner_};
   if (timeout <= base::Duration()) {
-    answer(header, store_.Create(create.id, create.data_size, create.metadata_size, owner_));
+    answer(header, store_.Create(create.id, create.data_size, create.metadata_size, owner_, create.name));
     return End(waiting);
   }
   if (const auto place = store_.CreateIfRoom(create); place.has_value()) {
@@ -301,8 +305,10 @@ void Session::CreateAndSeal(const client::Header& header, const client::CreateAn
   std::vector<store::SmallObject> objects;
   uint64_t size = 0;
   for (const client::InlineObject& object : request.objects) {
-    objects.push_back({object.id, object.data, object.metadata});
-    size += object.data.size() + object.metadata.size();
+    absl::StatusOr<base::ObjectName> name = base::ObjectName::For(object.id, object.name);
+    if (!name.ok()) return AnswerStatus(header, name.status());
+    objects.push_back({object.id, object.data, object.metadata, *std::move(name)});
+    size += object.data.size() + object.metadata.size() + object.name.size();
   }
   if (request.confirmed && !MayBegin(header, objects.size(), size)) return;
   client::CreateAndSealReply reply;
@@ -341,17 +347,17 @@ void Session::CreateAndSeal(const client::Header& header, const client::CreateAn
     if (places[i].ok()) {
       ConfirmSealed(*waiting, i, {objects[i].id, places[i]->generation});
     } else {
-      FillLater(*waiting, i, request.objects[i], deadline);
+      FillLater(*waiting, i, objects[i], deadline);
     }
   }
 }
 
 // The frame is gone when there is room: the bytes are kept until then.
-void Session::FillLater(Waiting& waiting, size_t place, const client::InlineObject& object, base::Time deadline) {
+void Session::FillLater(Waiting& waiting, size_t place, const store::SmallObject& object, base::Time deadline) {
   std::vector<uint8_t> bytes(object.data.begin(), object.data.end());
   bytes.insert(bytes.end(), object.metadata.begin(), object.metadata.end());
   waiting.handles[place] =
-      store_.CreateLater({object.id, object.data.size(), object.metadata.size(), owner_}, deadline,
+      store_.CreateLater({object.id, object.data.size(), object.metadata.size(), owner_, object.name}, deadline,
                          [this, &waiting, place, id = object.id,
                           bytes = std::move(bytes)](const absl::StatusOr<store::Location>& location) {
                            waiting.sealed.outcomes[place] = client::Outcome::Of(location.status());

@@ -120,8 +120,8 @@ class Session final {
   absl::Status Dispatch(const client::Header& header, absl::Span<const uint8_t> frame);
   void Greet(const client::Header& header, const client::HelloRequest& request);
   void Create(const client::Header& header, const client::CreateRequest& request);
-  void Reserve(const client::Header& header, const client::CreateRequest& request);
-  void FillLater(Waiting& waiting, size_t place, const client::InlineObject& object, base::Time deadline);
+  void Reserve(const client::Header& header, const store::CreateRequest& create, base::Duration timeout);
+  void FillLater(Waiting& waiting, size_t place, const store::SmallObject& object, base::Time deadline);
   void ConfirmSealed(Waiting& waiting, size_t place, const base::ObjectVersion& version);
   void EndOne(Waiting& waiting);
   void CreateAndSeal(const client::Header& header, const client::CreateAndSealRequest& request);

@@ -143,6 +143,7 @@ json ToJson(const node::ClusterView::View& view, const std::string& self) {
 
 json ToJson(const store::ObjectInfo& object, base::Time now) {
   return {{"id", object.id.ToHex()},
+          {"name", std::string(object.name.text())},
           {"bytes", object.location.total_size()},
           {"uses", object.uses},
           {"pins", object.pins},

@@ -1,5 +1,7 @@
 #include "lib/daemon/wire.h"
 
+#include <string>
+
 #include "lib/client/protocol.h"
 #include "lib/transport/object_access.h"
 
@@ -26,12 +28,17 @@ client::ObjectEntry ToWire(const store::ObjectInfo& info, base::Time now) {
   entry.state = static_cast<client::ObjectState>(info.state);
   entry.origin = static_cast<client::Origin>(info.origin);
   entry.pinned_here = info.pinned_here;
+  entry.name = std::string(info.name.text());
   return entry;
 }
 
 client::EventEntry ToWire(const store::Event& event) {
-  return {static_cast<client::EventKind>(event.kind), static_cast<client::Origin>(event.origin), event.id,
-          event.data_size, event.metadata_size};
+  return {static_cast<client::EventKind>(event.kind),
+          static_cast<client::Origin>(event.origin),
+          event.id,
+          event.data_size,
+          event.metadata_size,
+          std::string(event.name.text())};
 }
 
 client::NodeEntry ToWire(const directory::NodeInfo& info, bool is_this) {

@@ -100,7 +100,7 @@ void CreateQueue::Serve() {
     if (absl::Status s = store_.CheckQuota(request.who, size); !s.ok()) {
       location = std::move(s);
     } else {
-      location = store_.InsertIfRoom(request.id, request.place(), Origin::kCreatedHere, request.who);
+      location = store_.InsertIfRoom(request.id, request.place(), Origin::kCreatedHere, request.who, request.name);
     }
     if (!location.has_value()) {
       too_large = size;

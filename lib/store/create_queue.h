@@ -18,6 +18,7 @@
 #include "lib/base/handle.h"
 #include "lib/base/intrusive_list.h"
 #include "lib/base/lifetime.h"
+#include "lib/base/object_name.h"
 #include "lib/store/types.h"
 
 namespace tokamak::store {
@@ -30,6 +31,7 @@ struct CreateRequest {
   uint64_t data_size = 0;
   uint64_t metadata_size = 0;
   Owner who{};
+  base::ObjectName name = {};  // to be kept with it
 
   uint64_t total_size() const { return data_size + metadata_size; }
   Location place() const { return {0, data_size, metadata_size, base::kNoGeneration}; }

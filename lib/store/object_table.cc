@@ -1,5 +1,7 @@
 #include "lib/store/object_table.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 
@@ -50,22 +52,25 @@ const Object* ObjectTable::Find(const base::ObjectId& id) const {
   return it == objects_.end() ? nullptr : it->second.get();
 }
 
-Object& ObjectTable::Insert(const ObjectInfo& info, Owner creator, const Allocation& allocation) {
+Object& ObjectTable::Insert(ObjectInfo info, Owner creator, const Allocation& allocation) {
   CHECK(info.state == State::kCreated);
+  const base::ObjectId id = info.id;
   auto object = std::make_unique<Object>();
-  object->info = info;
+  object->info = std::move(info);
   object->info.pins = 0;
   object->creator = creator;
   object->allocation = allocation;
   object->account = &programs_.Of(creator);
   programs_.AddObject(*object->account);
-  const auto [it, inserted] = objects_.emplace(info.id, std::move(object));
-  CHECK(inserted) << "two records for " << info.id.ToHex();
-  unsealed_.insert({creator, info.id});
-  programs_.AddUnsealed(creator, info.location.total_size());
+  const auto [it, inserted] = objects_.emplace(id, std::move(object));
+  CHECK(inserted) << "two records for " << id.ToHex();
+  Object& added = *it->second;
+  unsealed_.insert({creator, id});
+  programs_.AddUnsealed(creator, added.info.location.total_size());
   ++counts_.created;
-  Count(*it->second, +1);
-  return *it->second;
+  counts_.name_bytes += added.info.name.memory();
+  Count(added, +1);
+  return added;
 }
 
 void ObjectTable::Enter(Object& object, State state) {
@@ -97,6 +102,7 @@ void ObjectTable::Erase(Object& object) {
   CHECK(object.lingers()) << object.info.id.ToHex() << " would be lost";
   CHECK_EQ(object.info.pins, 0u) << object.info.id.ToHex() << " is pinned";
   Count(object, -1);
+  counts_.name_bytes -= object.info.name.memory();
   programs_.RemoveObject(*object.account);
   objects_.erase(objects_.find(object.info.id));
 }
@@ -172,7 +178,7 @@ void ObjectTable::Count(const Object& object, int64_t sign) {
 }
 
 absl::Status ObjectTable::CheckConsistency() const {
-  uint64_t unsealed = 0, sealed = 0, lingering = 0, pinned = 0, pins = 0;
+  uint64_t unsealed = 0, sealed = 0, lingering = 0, pinned = 0, pins = 0, name_bytes = 0;
   for (const auto& [id, object] : objects_) {
     const ObjectInfo& info = object->info;
     if (info.id != id) return absl::InternalError(absl::StrCat(id.ToHex(), " is filed under a wrong id"));
@@ -189,11 +195,13 @@ absl::Status ObjectTable::CheckConsistency() const {
     }
     pinned += info.pins != 0;
     pins += info.pins;
+    name_bytes += info.name.memory();
   }
   if (unsealed != counts_.unsealed_objects || sealed != counts_.sealed_objects ||
       lingering != counts_.lingering_objects || unsealed != unsealed_.size()) {
     return absl::InternalError("the objects do not add up");
   }
+  if (name_bytes != counts_.name_bytes) return absl::InternalError("the names do not add up");
   if (pinned != counts_.pinned_objects || pins != counts_.pins) return absl::InternalError("the pins do not add up");
 
   absl::btree_map<base::ObjectId, uint64_t> claimed;

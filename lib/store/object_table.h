@@ -53,7 +53,7 @@ class ObjectTable final {
   const Object* Find(const base::ObjectId& id) const;
 
   // A new record in state kCreated. The id must be free.
-  Object& Insert(const ObjectInfo& info, Owner creator, const Allocation& allocation);
+  Object& Insert(ObjectInfo info, Owner creator, const Allocation& allocation);
 
   // The only place where a state changes. A step that types.h does not draw is a CHECK.
   void Enter(Object& object, State state);

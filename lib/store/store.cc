@@ -90,43 +90,43 @@ void Store::CloseToPuts(const absl::Status& why) {
   creates_.RoomAppeared();  // they find no way in
 }
 
-absl::StatusOr<Location> Store::Create(const base::ObjectId& id, uint64_t data_size, uint64_t metadata_size,
-                                       Owner who) {
-  absl::optional<absl::StatusOr<Location>> created = CreateIfRoom({id, data_size, metadata_size, who});
+absl::StatusOr<Location> Store::Create(const base::ObjectId& id, uint64_t data_size, uint64_t metadata_size, Owner who,
+                                       const base::ObjectName& name) {
+  absl::optional<absl::StatusOr<Location>> created = CreateIfRoom({id, data_size, metadata_size, who, name});
   if (!created.has_value()) return RefuseForRoom(data_size + metadata_size);
   return *std::move(created);
 }
 
 absl::optional<absl::StatusOr<Location>> Store::CreateIfRoom(const CreateRequest& request) {
   if (absl::Status s = CheckQuota(request.who, request.total_size()); !s.ok()) return s;
-  return InsertInTurn(request.id, request.place(), request.who);
+  return InsertInTurn(request.id, request.place(), request.who, request.name);
 }
 
 absl::StatusOr<Location> Store::CreateCopy(const base::ObjectVersion& version, uint64_t data_size,
-                                           uint64_t metadata_size, Owner who) {
+                                           uint64_t metadata_size, Owner who, const base::ObjectName& name) {
   if (version.generation == base::kNoGeneration) {
     return absl::InvalidArgumentError(absl::StrCat("a copy of ", version.id.ToHex(), " needs a generation"));
   }
   const Location place = {0, data_size, metadata_size, version.generation};
-  absl::optional<absl::StatusOr<Location>> created = InsertIfRoom(version.id, place, Origin::kPulled, who);
+  absl::optional<absl::StatusOr<Location>> created = InsertIfRoom(version.id, place, Origin::kPulled, who, name);
   if (!created.has_value()) return RefuseForRoom(place.total_size());
   return *std::move(created);
 }
 
-absl::optional<absl::StatusOr<Location>> Store::InsertInTurn(const base::ObjectId& id, const Location& place,
-                                                             Owner who) {
+absl::optional<absl::StatusOr<Location>> Store::InsertInTurn(const base::ObjectId& id, const Location& place, Owner who,
+                                                             const base::ObjectName& name) {
   const uint64_t size = place.total_size();
   if (!creates_.MayOvertake(size)) {
     if (absl::Status s = CheckCreate(id, place); !s.ok()) return s;
     return absl::nullopt;
   }
-  absl::optional<absl::StatusOr<Location>> created = InsertIfRoom(id, place, Origin::kCreatedHere, who);
+  absl::optional<absl::StatusOr<Location>> created = InsertIfRoom(id, place, Origin::kCreatedHere, who, name);
   if (created.has_value() && created->ok()) creates_.Overtook(size);
   return created;
 }
 
 absl::optional<absl::StatusOr<Location>> Store::InsertIfRoom(const base::ObjectId& id, Location place, Origin origin,
-                                                             Owner who) {
+                                                             Owner who, const base::ObjectName& name) {
   if (absl::Status s = CheckCreate(id, place); !s.ok()) return s;
   const absl::optional<Allocation> allocation = Reserve(place.total_size());
   if (!allocation.has_value()) return absl::nullopt;
@@ -137,7 +137,8 @@ absl::optional<absl::StatusOr<Location>> Store::InsertIfRoom(const base::ObjectI
   info.location = place;
   info.origin = origin;
   info.created_at = loop_.Now();
-  table_.Insert(info, who, *allocation);
+  info.name = name;
+  table_.Insert(std::move(info), who, *allocation);
   Record(base::TraceKind::kObject, static_cast<uint32_t>(State::kCreated), place.total_size());
   return place;
 }
@@ -272,7 +273,7 @@ absl::StatusOr<Location> Store::CreateAndSeal(const SmallObject& small, Owner wh
                                                    kMaxSmallBytes, "): create, fill and seal instead"));
   }
   const Location place = {0, small.data.size(), small.metadata.size(), base::kNoGeneration};
-  const absl::optional<absl::StatusOr<Location>> created = InsertInTurn(small.id, place, who);
+  const absl::optional<absl::StatusOr<Location>> created = InsertInTurn(small.id, place, who, small.name);
   if (!created.has_value()) return RefuseForRoom(size);
   const absl::StatusOr<Location>& location = *created;
   if (!location.ok()) return location;
@@ -312,7 +313,7 @@ absl::Status Store::CreateAndSealTogether(absl::Span<const SmallObject> objects,
   std::vector<Location> places;
   for (const SmallObject& object : objects) {
     const Location place = {0, object.data.size(), object.metadata.size(), base::kNoGeneration};
-    const absl::optional<absl::StatusOr<Location>> created = InsertInTurn(object.id, place, who);
+    const absl::optional<absl::StatusOr<Location>> created = InsertInTurn(object.id, place, who, object.name);
     trouble = created.has_value() ? created->status() : RefuseForRoom(place.total_size());
     if (!trouble.ok()) break;
     places.push_back(**created);
@@ -530,8 +531,8 @@ void Store::Record(base::TraceKind kind, uint32_t number, uint64_t size) {
 
 void Store::Publish(Event::Kind kind, const Object& object) {
   const ObjectInfo& info = object.info;
-  subscribers_.Publish(
-      {kind, info.id, info.location.data_size, info.location.metadata_size, info.origin, info.location.generation});
+  subscribers_.Publish({kind, info.id, info.location.data_size, info.location.metadata_size, info.origin,
+                        info.location.generation, info.name});
 }
 
 // What must hold between the parts, beyond what each part checks of itself.

@@ -14,6 +14,7 @@
 // Law: nothing is evicted unless that makes the room which is asked for.
 // Law: while it is closed to puts nothing new is kept: what was created here was sealed before, or
 // never is.
+// Law: a name is kept with its object and ends with it; who creates an object may leave it without.
 // Law: abuse by one owner (a foreign Seal, a Release too many) is refused and changes nothing for
 // another.
 // Thread rule: one loop, the control loop. No callback runs inside the call that asked for it.
@@ -38,6 +39,7 @@
 #include "lib/base/event_loop.h"
 #include "lib/base/generation.h"
 #include "lib/base/object_id.h"
+#include "lib/base/object_name.h"
 #include "lib/base/random.h"
 #include "lib/base/trace.h"
 #include "lib/store/allocator.h"
@@ -78,6 +80,7 @@ struct SmallObject {
   base::ObjectId id;
   absl::Span<const uint8_t> data;
   absl::Span<const uint8_t> metadata;
+  base::ObjectName name = {};  // to be kept with it
 };
 
 class Store final {
@@ -127,7 +130,8 @@ class Store final {
   // bytes are whatever lay there before. kAlreadyExists; kFailedPrecondition while a deleted or
   // aborted object of this id is still pinned; kResourceExhausted, also where creates that wait for
   // room must not be overtaken.
-  absl::StatusOr<Location> Create(const base::ObjectId& id, uint64_t data_size, uint64_t metadata_size, Owner who);
+  absl::StatusOr<Location> Create(const base::ObjectId& id, uint64_t data_size, uint64_t metadata_size, Owner who,
+                                  const base::ObjectName& name = {});
 
   // As Create, but where there is no room now it returns nothing, and counts and words nothing: for
   // those who go on to wait.
@@ -143,7 +147,7 @@ class Store final {
   // As Create, for a copy of what another node holds, whose generation it gets. It may overtake
   // creates that wait: a copy can be evicted as soon as nobody reads it.
   absl::StatusOr<Location> CreateCopy(const base::ObjectVersion& version, uint64_t data_size, uint64_t metadata_size,
-                                      Owner who);
+                                      Owner who, const base::ObjectName& name = {});
 
   // Makes the object visible, for good. Only its creator may (kFailedPrecondition), and only once
   // nothing can write to its memory any more. It is unpinned afterwards unless it was pinned
@@ -269,9 +273,10 @@ class Store final {
 
   // `place` has sizes, and of a copy the generation. Nothing for want of room.
   absl::optional<absl::StatusOr<Location>> InsertIfRoom(const base::ObjectId& id, Location place, Origin origin,
-                                                        Owner who);
+                                                        Owner who, const base::ObjectName& name);
   // As InsertIfRoom, but nothing also where others that wait must not be overtaken.
-  absl::optional<absl::StatusOr<Location>> InsertInTurn(const base::ObjectId& id, const Location& place, Owner who);
+  absl::optional<absl::StatusOr<Location>> InsertInTurn(const base::ObjectId& id, const Location& place, Owner who,
+                                                        const base::ObjectName& name);
   absl::Status CheckCreate(const base::ObjectId& id, const Location& place) const;
   absl::Status CheckQuota(Owner who, uint64_t more) const;
   absl::optional<Allocation> Reserve(uint64_t size);

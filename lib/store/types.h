@@ -8,6 +8,7 @@
 #include "lib/base/generation.h"
 #include "lib/base/handle.h"
 #include "lib/base/object_id.h"
+#include "lib/base/object_name.h"
 #include "lib/base/time.h"
 
 namespace tokamak::store {
@@ -57,6 +58,7 @@ struct ObjectInfo {
   bool pinned_here = false;  // one of these is the node's own: Store::PinHere
   uint64_t uses = 0;         // since its seal: pins that were taken, and touches
   base::Time created_at;     // on the store's loop
+  base::ObjectName name;     // if its creator gave it, or, of a copy, another node
 
   base::ObjectVersion version() const { return {id, location.generation}; }
 };
@@ -75,6 +77,7 @@ struct Event {
   uint64_t metadata_size = 0;
   Origin origin = Origin::kCreatedHere;
   base::Generation generation = base::kNoGeneration;
+  base::ObjectName name = {};
 
   base::ObjectVersion version() const { return {id, generation}; }
 };
@@ -135,6 +138,7 @@ struct Statistics {
   uint64_t waiting_creates = 0;  // for room
   uint64_t kept_objects = 0;     // of sealed_objects: created here
   uint64_t kept_bytes = 0;       // of sealed_bytes: theirs
+  uint64_t name_bytes = 0;       // not of the arena: what the names of all objects take
 
   // Totals.
   uint64_t created = 0;

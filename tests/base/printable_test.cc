@@ -30,5 +30,13 @@ TEST(PrintableTest, OnlyWhatIsNotUtf8IsEscapedForJson) {
   EXPECT_FALSE(IsUtf8("a\xff"));
 }
 
+TEST(PrintableTest, WhatNeedsNoEscapeIsPrintable) {
+  EXPECT_TRUE(IsPrintable(""));
+  EXPECT_TRUE(IsPrintable("plain, gr\xc3\xbcn, back\\slash"));
+  EXPECT_FALSE(IsPrintable("a\n"));
+  EXPECT_FALSE(IsPrintable("\xc2\x9b"));
+  EXPECT_FALSE(IsPrintable("a\xff"));
+}
+
 }  // namespace
 }  // namespace tokamak::base

@@ -61,7 +61,7 @@ static void null_is_refused(tokamak_client* client) {
   tokamak_names_free(NULL);
   tokamak_nodes_free(NULL);
   EXPECT(tokamak_buffer_data(NULL) == NULL && tokamak_buffer_size(NULL) == 0);
-  tokamak_put_options options = {0, 0, 0};
+  tokamak_put_options options = {0, 0, 0, NULL};
   EXPECT(tokamak_put(client, &id, "x", 1, NULL, 0, &options) == TOKAMAK_INVALID_ARGUMENT);
 }
 
@@ -74,7 +74,7 @@ static void nobody_listens(void) {
 static void what_was_put_is_read_in_place(tokamak_client* client) {
   const tokamak_id id = tokamak_id_of_name("put");
   tokamak_buffer* buffer = NULL;
-  tokamak_put_options confirmed = {sizeof(confirmed), soon, 1};
+  tokamak_put_options confirmed = {sizeof(confirmed), soon, 1, NULL};
   EXPECT(tokamak_put(client, &id, "data", 4, "about", 5, &confirmed) == TOKAMAK_OK);
   EXPECT(tokamak_put(client, &id, "data", 4, NULL, 0, &confirmed) == TOKAMAK_ALREADY_EXISTS);
   EXPECT(tokamak_get(client, &id, soon, &buffer) == TOKAMAK_OK);
@@ -102,6 +102,39 @@ static void what_was_put_is_read_in_place(tokamak_client* client) {
   const tokamak_code again = tokamak_delete(client, &id);
   EXPECT(again == TOKAMAK_NOT_FOUND || again == TOKAMAK_UNAVAILABLE);
   tokamak_buffer_release(buffer);
+}
+
+static void names_are_kept_and_listed(tokamak_client* client) {
+  const tokamak_id id = tokamak_id_of_name("weights/7"), unnamed = tokamak_id_of_name("unnamed");
+  tokamak_put_options named = {sizeof(named), soon, 0, "weights/7"};
+  tokamak_subscription* subscription = NULL;
+  EXPECT(tokamak_subscribe(client, &subscription) == TOKAMAK_OK);
+  EXPECT(tokamak_put(client, &unnamed, "1", 1, NULL, 0, &named) == TOKAMAK_INVALID_ARGUMENT);
+  EXPECT(strstr(tokamak_error(), "weights/7") != NULL);
+  EXPECT(tokamak_put(client, &id, "1", 1, NULL, 0, &named) == TOKAMAK_OK);
+  EXPECT(tokamak_put(client, &unnamed, "1", 1, NULL, 0, NULL) == TOKAMAK_OK);
+
+  tokamak_object_info infos[2];
+  tokamak_names* names = NULL;
+  size_t count = 0;
+  EXPECT(tokamak_list_named(client, NULL, infos, 2, &count, &names) == TOKAMAK_OK);
+  EXPECT(count == 2 && tokamak_names_count(names) == 2);
+  for (size_t i = 0; i < count; ++i) {
+    const int is_named = memcmp(&infos[i].id, &id, sizeof(id)) == 0;
+    EXPECT(strcmp(tokamak_names_at(names, i), is_named ? "weights/7" : "") == 0);
+  }
+  tokamak_names_free(names);
+  EXPECT(tokamak_get_name(client, &id, &names) == TOKAMAK_OK);
+  EXPECT(tokamak_names_count(names) == 1 && strcmp(tokamak_names_at(names, 0), "weights/7") == 0);
+  tokamak_names_free(names);
+  EXPECT(tokamak_list_named(client, NULL, infos, 2, &count, NULL) == TOKAMAK_INVALID_ARGUMENT);
+
+  tokamak_event event;
+  EXPECT(tokamak_next_events(subscription, soon, &event, 1, &count, NULL) == TOKAMAK_OK && count == 1);
+  EXPECT(strcmp(tokamak_event_name(subscription, 0), "weights/7") == 0);
+  EXPECT(tokamak_event_name(subscription, 1) == NULL && tokamak_event_name(NULL, 0) == NULL);
+  tokamak_unsubscribe(subscription);
+  EXPECT(tokamak_delete(client, &id) == TOKAMAK_OK && tokamak_delete(client, &unnamed) == TOKAMAK_OK);
 }
 
 static void an_object_is_filled_in_place(tokamak_client* client) {
@@ -400,6 +433,7 @@ int main(int argc, char** argv) {
   null_is_refused(client);
   nobody_listens();
   what_was_put_is_read_in_place(client);
+  names_are_kept_and_listed(client);
   an_object_is_filled_in_place(client);
   many_are_got_at_once(client);
   the_cluster_is_known(client);

@@ -251,6 +251,50 @@ TEST_F(ClientTest, EachObjectOfABatchSucceedsOrFailsAlone) {
   EXPECT_EQ(statuses[1].code(), StatusCode::kAlreadyExists);
 }
 
+TEST_F(ClientTest, NamesAreKeptAndListed) {
+  const std::vector<uint8_t> large(kMaxInlineBytes + 1), data(10);
+  PutOptions named = Unclaimed();
+  named.name = "small";
+  ASSERT_EQ(client_.Put(ObjectId::FromName("small"), data, {}, named), Status());
+  named.name = "unclaimed";
+  ASSERT_EQ(client_.Create(ObjectId::FromName("unclaimed"), 10, {}, named)->Seal(), Status());
+  const std::vector<PutObject> objects = {{ObjectId::FromName("large"), large, {}, "large"},
+                                          {ObjectId::FromName("of many"), data, {}, "of many"},
+                                          {ObjectId::FromName("unnamed"), data, {}}};
+  EXPECT_EQ(client_.Put(objects), std::vector<Status>(3));
+  ASSERT_EQ(client_.PutTogether(std::vector<PutObject>{{ObjectId::FromName("together"), data, {}, "together"}}),
+            Status());
+  std::set<std::string> names;
+  for (const ObjectInfo& object : *client_.List()) names.insert(object.name);
+  EXPECT_EQ(names, (std::set<std::string>{"", "large", "of many", "small", "together", "unclaimed"}));
+  EXPECT_EQ(client_.Stat(ObjectId::FromName("large"))->object.name, "large");
+}
+
+TEST_F(ClientTest, AWrongNameIsRefusedForItsObjectAlone) {
+  const std::vector<uint8_t> data(10);
+  PutOptions wrong;
+  wrong.name = "y";
+  for (const Status& refused :
+       {client_.Put(ObjectId::FromName("x"), data, {}, wrong),
+        client_.Create(ObjectId::FromName("x"), 10, {}, wrong).status(),
+        client_.PutTogether(std::vector<PutObject>{{ObjectId::FromName("x"), data, {}, "y"}})}) {
+    EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+    EXPECT_NE(refused.message().find("the name 'y' is not that of object"), std::string::npos) << refused;
+  }
+  const std::vector<PutObject> objects = {{ObjectId::FromName("1"), data, {}, "1"},
+                                          {ObjectId::FromName("2"), data, {}, "3"},
+                                          {ObjectId::FromName("a\nb"), data, {}, "a\nb"},
+                                          {ObjectId::FromName("4"), data, {}}};
+  const std::vector<Status> statuses = client_.Put(objects);
+  EXPECT_EQ(statuses[0], Status());
+  EXPECT_EQ(statuses[1].code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(statuses[2].code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(statuses[3], Status());
+  EXPECT_EQ(client_.List()->size(), 2u);
+  EXPECT_TRUE(PutOptions::MayBeKept(std::string(PutOptions::kMaxName, 'x')));
+  EXPECT_FALSE(PutOptions::MayBeKept(std::string(PutOptions::kMaxName + 1, 'x')));
+}
+
 TEST_F(ClientTest, TheDaemonsErrorsReachTheProgram) {
   EXPECT_EQ(client_.Delete(SampleId(1)).code(), StatusCode::kNotFound);
   EXPECT_EQ(client_.Touch(SampleId(1)).code(), StatusCode::kNotFound);

@@ -33,6 +33,7 @@ ObjectEntry EntryOf(const store::ObjectInfo& info) {
   entry.pins = info.pins;
   entry.state = static_cast<ObjectState>(info.state);
   entry.origin = static_cast<Origin>(info.origin);
+  entry.name = std::string(info.name.text());
   return entry;
 }
 
@@ -178,7 +179,8 @@ absl::optional<FakeDaemon::Bytes> FakeDaemon::Reply(uint64_t number, Peer& peer,
     }
     case Kind::kCreate: {
       const CreateRequest create = *DecodeBody<CreateRequest>(frame);
-      const auto location = store_->Create(create.id, create.data_size, create.metadata_size, peer.owner);
+      const auto location = store_->Create(create.id, create.data_size, create.metadata_size, peer.owner,
+                                           *base::ObjectName::For(create.id, create.name));
       if (!location.ok()) return EncodeError(header, location.status());
       CreateReply reply;
       reply.location = Wire(*location);
@@ -188,8 +190,9 @@ absl::optional<FakeDaemon::Bytes> FakeDaemon::Reply(uint64_t number, Peer& peer,
       const CreateAndSealRequest request = *DecodeBody<CreateAndSealRequest>(frame);
       CreateAndSealReply reply;
       for (const InlineObject& object : request.objects) {
+        const base::ObjectName name = *base::ObjectName::For(object.id, object.name);
         reply.outcomes.push_back(
-            Outcome::Of(store_->CreateAndSeal({object.id, object.data, object.metadata}, peer.owner).status()));
+            Outcome::Of(store_->CreateAndSeal({object.id, object.data, object.metadata, name}, peer.owner).status()));
       }
       return Encode(header.request_id, reply);
     }
@@ -312,7 +315,7 @@ void FakeDaemon::StartSubscription(uint64_t number, Peer& peer, const Header& he
     EventsNotification notification;
     for (const store::Event& event : events) {
       notification.events.push_back({static_cast<EventKind>(event.kind), static_cast<Origin>(event.origin), event.id,
-                                     event.data_size, event.metadata_size});
+                                     event.data_size, event.metadata_size, std::string(event.name.text())});
     }
     peers_.at(number).connection->Send(Encode(header.request_id, notification));
   });

@@ -7,7 +7,7 @@ import os
 import socket
 import struct
 
-MAGIC, VERSION, REPLY = 0x4B414D54, 4, 0x8000
+MAGIC, VERSION, REPLY = 0x4B414D54, 5, 0x8000
 MASK = (1 << 64) - 1
 
 
@@ -65,10 +65,11 @@ class Body:
 
     def object(self):
         return {"id": self.id(), "data": self.u64(), "metadata": self.u64(), "pins": self.u64(), "age": self.u64(),
-                "state": self.u8(), "origin": self.u8(), "pinned": self.u8()}
+                "state": self.u8(), "origin": self.u8(), "pinned": self.u8(), "name": self.text()}
 
     def event(self):
-        return {"kind": self.u8(), "origin": self.u8(), "id": self.id(), "data": self.u64(), "metadata": self.u64()}
+        return {"kind": self.u8(), "origin": self.u8(), "id": self.id(), "data": self.u64(), "metadata": self.u64(),
+                "name": self.text()}
 
     def node(self):
         return {"name": self.text(), "address": self.text(), "device": self.text(), "incarnation": self.u64(),
@@ -161,8 +162,9 @@ class Client:
 
     # ---- calls
 
-    def put(self, name, data, metadata=b"", confirmed=False):
-        at = self.call(2, id_of(name) + struct.pack("<QQQB", len(data), len(metadata), 1_000_000, confirmed)).location()
+    def put(self, name, data, metadata=b"", confirmed=False, kept=""):
+        at = self.call(2, id_of(name) + struct.pack("<QQQB", len(data), len(metadata), 1_000_000, confirmed) +
+                       text(kept)).location()
         self.writable[at["offset"]:at["offset"] + len(data) + len(metadata)] = data + metadata
         self.call(4, id_of(name) + struct.pack("<B", confirmed)).end()
 
@@ -170,7 +172,7 @@ class Client:
         """By name. One outcome for each."""
         body = struct.pack("<I", len(objects))
         for name, data in objects.items():
-            body += id_of(name) + counted(data) + counted(b"")
+            body += id_of(name) + counted(data) + counted(b"") + text(name)
         reply = self.call(3, body + struct.pack("<QBB", 1_000_000, False, False))
         return reply.many(reply.outcome)
 

@@ -93,9 +93,23 @@ class LiteralClientTest(unittest.TestCase):
         for name in names:
             client.delete(name)
 
+    def test_names_are_kept(self):
+        client = self.connect()
+        client.put("named", b"1", kept="named")
+        client.put("unnamed", b"1")
+        client.put_small({"small": b"1"})
+        self.assertEqual({one["name"] for one in client.list()}, {"named", "small", ""})
+        self.assertEqual(client.stat("named")["object"]["name"], "named")
+        for wrong in ("another", "n" * 255):
+            with self.assertRaises(Refused) as refused:
+                client.put("wrong", b"1", kept=wrong)
+            self.assertEqual(refused.exception.status, 3)
+        for name in ("named", "unnamed", "small"):
+            client.delete(name)
+
     def test_an_object_is_not_seen_before_it_is_sealed(self):
         creator, reader = self.connect(), self.connect(creates=False)
-        creator.call(2, id_of("half") + struct.pack("<QQQB", 10, 0, 0, False)).location()
+        creator.call(2, id_of("half") + struct.pack("<QQQB", 10, 0, 0, False) + literal_client.text("")).location()
         self.assertEqual(reader.contains("half"), 0)
         self.assertEqual([one["state"] for one in reader.list()], [0])
         creator.call(5, id_of("half")).end()
@@ -104,15 +118,15 @@ class LiteralClientTest(unittest.TestCase):
     def test_events_are_told(self):
         listener, client = self.connect(), self.connect()
         subscribed = listener.subscribe()
-        client.put("told", b"123")
+        client.put("told", b"123", kept="told")
         client.delete("told")
         events = []
         while len(events) < 2:
             dropped, more = listener.next_events(subscribed)
             self.assertEqual(dropped, 0)
             events += more
-        self.assertEqual([(one["kind"], one["id"], one["data"]) for one in events],
-                         [(0, id_of("told"), 3), (1, id_of("told"), 3)])
+        self.assertEqual([(one["kind"], one["id"], one["data"], one["name"]) for one in events],
+                         [(0, id_of("told"), 3, "told"), (1, id_of("told"), 3, "told")])
 
     def test_nodes_and_their_numbers(self):
         client = self.connect()
@@ -134,7 +148,8 @@ class LiteralClientTest(unittest.TestCase):
         self.assertEqual([(name, number) for number, name in named], kinds)
         self.assertIn(f"**version** {re.search(r'kVersion = (.*);', protocol).group(1)}.", page)
         for bound in ("kMaxIds = 2048", "kMaxInlineBytes = 64 * 1024", "kMaxListed = 1024", "kMaxEvents = 1024", "kMaxNodes = 1024",
-                      "kMaxHolders = 64", "kMaxPushed = 256", "kMaxNumbers = 1024", "kMaxName = 128", "kMaxAddress = 128", "kMaxErrorText = 400"):
+                      "kMaxHolders = 64", "kMaxPushed = 256", "kMaxNumbers = 1024", "kMaxName = 128", "kMaxAddress = 128", "kMaxErrorText = 400",
+                      "kMaxObjectName = 255"):
             self.assertIn(bound, protocol, "the page has another")
 
 

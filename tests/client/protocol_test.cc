@@ -75,17 +75,19 @@ TEST(ProtocolTest, TheBytesAreThoseOfTheDrawing) {
   create.metadata_size = 3;
   create.timeout_microseconds = 0x4455;
   create.confirmed = true;
+  create.name = "x";
   EXPECT_EQ(Encode(0x0102030405060708, create), Hex("544d414b"          // magic
-                                                    "0400"              // version
+                                                    "0500"              // version
                                                     "0200"              // kind: Create
                                                     "0807060504030201"  // request id
-                                                    "2d000000"          // length
+                                                    "32000000"          // length
                                                     "00000000"          // status
                                                     "0000000000000000000000000000000000000000"
                                                     "2211000000000000"
                                                     "0300000000000000"
                                                     "5544000000000000"
-                                                    "01"));
+                                                    "01"
+                                                    "0100000078"));
 }
 
 TEST(ProtocolTest, AnErrorBelongsToItsRequestAndKeepsItsText) {
@@ -151,6 +153,15 @@ TEST(ProtocolTest, ValuesOutsideTheirBoundsAreMalformed) {
   get[7] = 1;
   EXPECT_FALSE(Decodes<GetRequest>(get)) << "a time-out of years";
   EXPECT_FALSE(Decodes<ContainsReply>({2})) << "neither true nor false";
+  Encoded create(base::ObjectId::kSize + 3 * 8 + 1);
+  const auto with_name = [&](size_t size) {
+    Encoded named = create;
+    named.insert(named.end(), {static_cast<uint8_t>(size), static_cast<uint8_t>(size >> 8), 0, 0});
+    named.insert(named.end(), size, 'x');
+    return named;
+  };
+  EXPECT_TRUE(Decodes<CreateRequest>(with_name(kMaxObjectName)));
+  EXPECT_FALSE(Decodes<CreateRequest>(with_name(kMaxObjectName + 1))) << "a name that is too long";
   EXPECT_FALSE(Decodes<WaitReply>({1, 0, 0, 0, 7})) << "neither true nor false";
 }
 

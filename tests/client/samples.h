@@ -19,7 +19,7 @@ inline const std::vector<uint8_t>& SampleBytes() {
 }
 
 inline ObjectEntry SampleObject() {
-  return {SampleId(1), 1 << 20, 77, 3, 123456, ObjectState::kSealed, Origin::kPulled, true};
+  return {SampleId(1), 1 << 20, 77, 3, 123456, ObjectState::kSealed, Origin::kPulled, true, "1"};
 }
 
 template <typename M>
@@ -47,12 +47,13 @@ void ForEachSample(Visitor visit) {
   CreateRequest create = AboutObject<CreateRequest>();
   create.data_size = 10;
   create.metadata_size = 20;
+  create.name = "9";
   visit(create);
   CreateReply created;
   created.location = {64, 10, 20};
   visit(created);
   CreateAndSealRequest create_and_seal;
-  create_and_seal.objects = {{SampleId(1), SampleBytes(), {}}, {SampleId(2), {}, SampleBytes()}};
+  create_and_seal.objects = {{SampleId(1), SampleBytes(), {}, "1"}, {SampleId(2), {}, SampleBytes()}};
   create_and_seal.together = true;
   visit(create_and_seal);
   CreateAndSealReply create_and_sealed;
@@ -157,7 +158,7 @@ void ForEachSample(Visitor visit) {
   EventsNotification events;
   events.dropped = 4;
   events.caught_up = false;
-  events.events = {{EventKind::kEvicted, Origin::kPulled, SampleId(1), 10, 20}};
+  events.events = {{EventKind::kEvicted, Origin::kPulled, SampleId(1), 10, 20, "1"}};
   visit(events);
 
   visit(NodesRequest());

@@ -2,6 +2,7 @@
 #include "lib/daemon/session.h"
 
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -120,6 +121,61 @@ TEST_F(SessionTest, AnObjectIsCreatedSealedFoundAndReleased) {
   EXPECT_EQ(node_.store().statistics().pins, 0u);
   Ask(release);
   EXPECT_TRUE(absl::IsFailedPrecondition(Answered()));
+}
+
+TEST_F(SessionTest, NamesAreKeptListedAndTold) {
+  OpenAndGreet();
+  Ask(client::SubscribeRequest(), 7);
+  sent_.clear();
+  client::CreateAndSealRequest small;
+  small.objects.push_back({Id("small"), {}, {}, "small"});
+  small.objects.push_back({Id("unnamed"), {}, {}});
+  Ask(small);
+  const auto events = client::DecodeBody<client::EventsNotification>(sent_.back().frame);
+  ASSERT_TRUE(events.ok() && events->events.size() == 2u) << events.status();
+  EXPECT_EQ(events->events[0].name, "small");
+  EXPECT_EQ(events->events[1].name, "");
+  sent_.clear();
+  for (const bool confirmed : {false, true}) {
+    client::CreateRequest create = CreateOf(confirmed ? "confirmed" : "large", 100);
+    create.name = confirmed ? "confirmed" : "large";
+    create.confirmed = confirmed;
+    Ask(create);
+    EXPECT_TRUE(Answered().ok());
+    Ask(About<client::StatRequest>(create.name));
+    ASSERT_TRUE(Answered().ok());
+    EXPECT_EQ(Body<client::StatReply>().object.name, create.name);
+  }
+  Ask(client::ListRequest());
+  ASSERT_TRUE(Answered().ok());
+  std::set<std::string> names;
+  for (const client::ObjectEntry& object : Body<client::ListReply>().objects) names.insert(object.name);
+  EXPECT_EQ(names, (std::set<std::string>{"", "confirmed", "large", "small"}));
+}
+
+TEST_F(SessionTest, ANameThatIsNotTheIdsIsRefusedAndNothingIsKept) {
+  OpenAndGreet();
+  client::CreateRequest create = CreateOf("a", 100);
+  create.name = "b";
+  Ask(create);
+  EXPECT_TRUE(absl::IsInvalidArgument(Answered()));
+  create = CreateOf("a\n", 100);
+  create.name = "a\n";
+  create.confirmed = true;
+  Ask(create);
+  EXPECT_TRUE(absl::IsInvalidArgument(Answered()));
+  client::CreateAndSealRequest small;
+  small.objects.push_back({Id("a"), {}, {}, "a"});
+  small.objects.push_back({Id("b"), {}, {}, "c"});
+  for (const bool together : {false, true}) {
+    small.together = together;
+    Ask(small);
+    const absl::Status refused = Answered();
+    EXPECT_EQ(refused.message(), "the name 'c' is not that of object " + Id("b").ToHex() +
+                                     ": make the id of it, which is " + Id("c").ToHex() +
+                                     ", or put the object without it");
+  }
+  EXPECT_TRUE(node_.store().List(1).empty());
 }
 
 TEST_F(SessionTest, ARequestWithIdZeroIsNotAnswered) {

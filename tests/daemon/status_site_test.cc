@@ -345,6 +345,16 @@ TEST_F(StatusSiteTest, LatencyIsAHistogramByProtocolAndSize) {
   EXPECT_THAT(text, HasSubstr(name + "_sum{protocol=\"eager\",size=\"64KiB\"} 60\n"));
 }
 
+TEST_F(StatusSiteTest, ObjectsHaveTheirNames) {
+  hot_.objects.resize(2);
+  hot_.objects[0].id = base::ObjectId::FromName("weights/7");
+  hot_.objects[0].name = *base::ObjectName::For(hot_.objects[0].id, "weights/7");
+  const nlohmann::json objects = nlohmann::json::parse(site_.Get("/api/objects").body)["objects"];
+  EXPECT_EQ(objects[0]["name"], "weights/7");
+  EXPECT_EQ(objects[0]["id"], base::ObjectId::FromName("weights/7").ToHex());
+  EXPECT_EQ(objects[1]["name"], "");
+}
+
 TEST_F(StatusSiteTest, WhatOthersSayStaysValidJson) {
   store::OwnerUsage usage;
   usage.label = "pid 1 </script>\xff\"";

@@ -213,7 +213,7 @@ void AddClientMessages(Corpus& corpus) {
   corpus.Add("client_message", Encode(4, stat));
   const Bytes data(10, 0x64);
   CreateAndSealRequest create;
-  create.objects.push_back({base::ObjectId::FromName("x"), data, {}});
+  create.objects.push_back({base::ObjectId::FromName("x"), data, {}, "x"});
   corpus.Add("client_message", Encode(5, create));
   NodesReply nodes;
   nodes.nodes.resize(1);

@@ -87,18 +87,22 @@ class Player final {
         create.id = Id(object);
         create.data_size = in_.Below(8) == 7 ? in_.Take<uint64_t>() : in_.Take<uint16_t>();
         create.metadata_size = in_.Below(3);
+        create.name = NameOf(object);
         program.creates[id] = object;
         return Tell(program, id, create);
       }
       case 3: {
         CreateAndSealRequest create;
         std::vector<Bytes> contents;
+        std::vector<std::string> names;
         for (uint32_t count = in_.Below(4); count > 0; --count) {
           const uint32_t object = in_.Below(kObjects);
           contents.emplace_back(in_.Take<uint16_t>() % 5000, ByteOf(object));
+          names.push_back(NameOf(object));
           create.objects.push_back({Id(object), {}, {}});
         }
         for (size_t i = 0; i < contents.size(); ++i) create.objects[i].data = contents[i];
+        for (size_t i = 0; i < names.size(); ++i) create.objects[i].name = names[i];
         return Tell(program, id, create);
       }
       case 4:
@@ -281,6 +285,7 @@ class Player final {
     if (header->status != 0) return;
     if (header->kind == CreateReply::kKind) OnCreated(program, *header, frame);
     if (header->kind == GetReply::kKind) OnGot(program, *header, frame);
+    if (header->kind == ListReply::kKind) OnListed(frame);
   }
 
   absl::Span<uint8_t> At(const Location& location) {
@@ -314,6 +319,16 @@ class Player final {
     }
   }
 
+  void OnListed(const Bytes& frame) {
+    const absl::StatusOr<ListReply> reply = DecodeBody<ListReply>(frame);
+    CHECK(reply.ok());
+    for (const ObjectEntry& object : reply->objects) {
+      CHECK(object.name.empty() || base::ObjectId::FromName(object.name) == object.id);
+    }
+  }
+
+  // Half of them have one.
+  static std::string NameOf(uint32_t object) { return object % 2 == 0 ? std::string() : absl::StrCat(object); }
   static base::ObjectId Id(uint32_t object) { return base::ObjectId::FromName(absl::StrCat(object)); }
   static uint8_t ByteOf(uint32_t object) { return static_cast<uint8_t>(0x40 + object); }
 

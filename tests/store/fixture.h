@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "lib/base/object_id.h"
+#include "lib/base/object_name.h"
 #include "lib/base/trace.h"
 #include "lib/store/store.h"
 #include "sim/sim_loop.h"
@@ -20,6 +21,10 @@
 namespace tokamak::store {
 
 inline base::ObjectId Id(std::string_view name) { return base::ObjectId::FromName(name); }
+
+inline base::ObjectName Name(absl::string_view name) {
+  return *base::ObjectName::For(base::ObjectId::FromName({name.data(), name.size()}), name);
+}
 
 inline absl::Span<const uint8_t> AsBytes(absl::string_view text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};

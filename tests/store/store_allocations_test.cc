@@ -1,5 +1,5 @@
 // What every get begins with costs little or nothing: looking for an object, mostly for one that is
-// not here, and waiting.
+// not here, and waiting. And who puts without a name pays for none.
 #include <memory>
 #include <vector>
 
@@ -57,6 +57,24 @@ TEST_F(StoreTest, AGetThatWaitsTakesFewAllocations) {
     EXPECT_TRUE(store_->Release(ids[0], bob_).ok());
     EXPECT_TRUE(store_->Delete(ids[0]).ok());
   }
+}
+
+// A name's bytes in the record, and in the event that is made of it.
+TEST_F(StoreTest, AnObjectWithoutANameTakesNoMemoryForOne) {
+  const base::ObjectId id = Id("x");
+  const SmallObject unnamed = {id, AsBytes("1"), {}};
+  const SmallObject named = {id, AsBytes("1"), {}, Name("x")};
+  const auto taken_by = [&](const SmallObject& object) {
+    const int64_t before = Allocations();
+    const bool put = store_->CreateAndSeal(object, alice_).ok();
+    const int64_t taken = Allocations() - before;
+    EXPECT_TRUE(put && store_->Delete(id).ok());
+    return taken;
+  };
+  taken_by(unnamed);  // makes the trees' room
+  const int64_t without = taken_by(unnamed);
+  EXPECT_EQ(taken_by(named), without + 2);
+  EXPECT_EQ(taken_by(unnamed), without);
 }
 
 }  // namespace

@@ -69,6 +69,15 @@ TEST_F(StoreCreatesTest, WaitsUntilMemoryIsFreed) {
   EXPECT_EQ(store_->statistics().waiting_creates, 0u);
 }
 
+TEST_F(StoreCreatesTest, WhatHasWaitedHasItsName) {
+  Fill();
+  const auto pending =
+      store_->CreateLater({Id("x"), kPart, 0, bob_, Name("x")}, In(base::Seconds(1)), [](const auto&) {});
+  Delete(3);
+  RunABit();
+  EXPECT_EQ(store_->Stat(Id("x"))->name.text(), "x");
+}
+
 TEST_F(StoreCreatesTest, WaitsUntilACopyIsReadNoMore) {
   Put("copy", kCapacity, Origin::kPulled);
   ASSERT_TRUE(store_->Acquire(Id("copy"), alice_).ok());

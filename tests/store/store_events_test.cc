@@ -48,6 +48,19 @@ TEST_F(StoreEventsTest, ASubscriberHearsWhatHappenedInOrder) {
   EXPECT_EQ(events_[3].id, Id("y"));
 }
 
+TEST_F(StoreEventsTest, AnEventHasTheNameOfItsObjectAlsoWhenThatIsGone) {
+  const auto subscription = Subscribe();
+  ASSERT_TRUE(store_->CreateAndSeal({Id("x"), AsBytes("1"), {}, Name("x")}, alice_).ok());
+  Put("unnamed", 100);
+  ASSERT_TRUE(store_->Delete(Id("x")).ok());
+  scheduler_.RunUntilIdle();
+  ASSERT_EQ(events_.size(), 3u);
+  EXPECT_EQ(events_[0].name.text(), "x");
+  EXPECT_TRUE(events_[1].name.empty());
+  EXPECT_EQ(events_[2].kind, Event::Kind::kDeleted);
+  EXPECT_EQ(events_[2].name.text(), "x");
+}
+
 TEST_F(StoreEventsTest, WhatIsNeverSealedIsNeverHeardOf) {
   const auto subscription = Subscribe();
   ASSERT_TRUE(Create("x", 100).ok());

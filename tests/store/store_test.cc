@@ -74,6 +74,28 @@ TEST_F(StoreTest, EveryCreateDrawsAGenerationThatItsReadersAreTold) {
   EXPECT_NE(second.generation, first.generation);
 }
 
+TEST_F(StoreTest, ANameIsKeptWithItsObjectAndCounted) {
+  const base::ObjectName name = Name("weights/7"), small = Name("small"), copied = Name("copied");
+  ASSERT_TRUE(store_->Create(Id("weights/7"), 100, 0, alice_, name).ok());
+  ASSERT_TRUE(store_->CreateAndSeal({Id("small"), AsBytes("1"), {}, small}, alice_).ok());
+  ASSERT_TRUE(store_->CreateCopy({Id("copied"), base::Generation{7}}, 100, 0, alice_, copied).ok());
+  Put("unnamed", 100);
+  EXPECT_EQ(store_->Stat(Id("weights/7"))->name, name);
+  EXPECT_EQ(store_->Stat(Id("small"))->name, small);
+  EXPECT_EQ(store_->Stat(Id("copied"))->name, copied);
+  EXPECT_TRUE(store_->Stat(Id("unnamed"))->name.empty());
+  size_t named = 0;
+  for (const ObjectInfo& info : store_->List(10)) named += !info.name.empty();
+  EXPECT_EQ(named, 3u);
+  EXPECT_EQ(store_->statistics().name_bytes, name.memory() + small.memory() + copied.memory());
+
+  ASSERT_TRUE(store_->Abort(Id("weights/7"), alice_).ok());
+  ASSERT_TRUE(store_->Delete(Id("small")).ok());
+  EXPECT_EQ(store_->statistics().name_bytes, copied.memory());
+  Put("small", 100);
+  EXPECT_TRUE(store_->Stat(Id("small"))->name.empty()) << "another object, which was put without";
+}
+
 TEST_F(StoreTest, StoresOfOtherStreamsDrawOtherGenerations) {
   Options options;
   options.random = base::Random(1);

@@ -59,7 +59,8 @@ struct tokamak_nodes {
 
 struct tokamak_subscription {
   Subscription subscription;
-  std::deque<Event> events;  // that came, and did not fit
+  std::deque<Event> events;        // that came, and did not fit
+  std::vector<std::string> names;  // of what was told last
 };
 
 namespace {
@@ -131,6 +132,7 @@ Status ReadPutOptions(const tokamak_put_options* given, PutOptions* options) {
   if (Status s = ReadOptions(given, &read); !s.ok()) return s;
   options->timeout = TimeoutOf(read.timeout);
   options->confirmed = read.confirmed != 0;
+  if (read.name != nullptr) options->name = read.name;
   return Status();
 }
 
@@ -414,15 +416,27 @@ tokamak_code tokamak_contains(tokamak_client* client, const tokamak_id* id, int*
 
 tokamak_code tokamak_list(tokamak_client* client, const tokamak_id* after, tokamak_object_info* objects,
                           size_t capacity, size_t* count) {
+  tokamak_names* names = nullptr;
+  const tokamak_code code = tokamak_list_named(client, after, objects, capacity, count, &names);
+  delete names;
+  return code;
+}
+
+tokamak_code tokamak_list_named(tokamak_client* client, const tokamak_id* after, tokamak_object_info* objects,
+                                size_t capacity, size_t* count, tokamak_names** names) {
   return Guarded([&]() -> Status {
-    if (Status s = NoneNull(client, count); !s.ok()) return s;
+    if (Status s = NoneNull(client, count, names); !s.ok()) return s;
     if (capacity > 0 && objects == nullptr) return NoneNull(objects);
     std::optional<ObjectId> start;
     if (after != nullptr) start = IdOf(*after);
-    const Result<std::vector<ObjectInfo>> listed = client->client.List(capacity, start);
+    Result<std::vector<ObjectInfo>> listed = client->client.List(capacity, start);
     if (!listed.ok()) return listed.status();
-    *count = std::min(listed->size(), capacity);
-    for (size_t i = 0; i < *count; ++i) objects[i] = ToC((*listed)[i]);
+    auto named = std::make_unique<tokamak_names>();
+    const size_t listed_count = std::min(listed->size(), capacity);
+    for (size_t i = 0; i < listed_count; ++i) named->names.push_back(std::move((*listed)[i].name));
+    for (size_t i = 0; i < listed_count; ++i) objects[i] = ToC((*listed)[i]);
+    *count = listed_count;
+    *names = named.release();
     return Status();
   });
 }
@@ -444,6 +458,16 @@ tokamak_code tokamak_stat(tokamak_client* client, const tokamak_id* id, tokamak_
     if (holders != nullptr) *holders = stat->located ? new tokamak_names{std::move(stat->holders)} : nullptr;
     if (object != nullptr) *object = ToC(stat->object);
     if (here != nullptr) *here = stat->here ? 1 : 0;
+    return Status();
+  });
+}
+
+tokamak_code tokamak_get_name(tokamak_client* client, const tokamak_id* id, tokamak_names** name) {
+  return Guarded([&]() -> Status {
+    if (Status s = NoneNull(client, id, name); !s.ok()) return s;
+    Result<ObjectStat> stat = client->client.Stat(IdOf(*id));
+    if (!stat.ok()) return stat.status();
+    *name = new tokamak_names{{std::move(stat->object.name)}};
     return Status();
   });
 }
@@ -497,7 +521,7 @@ tokamak_code tokamak_subscribe(tokamak_client* client, tokamak_subscription** su
     if (Status s = NoneNull(client, subscription); !s.ok()) return s;
     Result<Subscription> subscribed = client->client.Subscribe();
     if (!subscribed.ok()) return subscribed.status();
-    *subscription = new tokamak_subscription{*std::move(subscribed), {}};
+    *subscription = new tokamak_subscription{*std::move(subscribed), {}, {}};
     return Status();
   });
 }
@@ -515,13 +539,20 @@ tokamak_code tokamak_next_events(tokamak_subscription* subscription, int64_t tim
       subscription->events.assign(next->events.begin(), next->events.end());
     }
     *count = std::min(capacity, subscription->events.size());
+    subscription->names.clear();
     for (size_t i = 0; i < *count; ++i) {
       events[i] = ToC(subscription->events.front());
+      subscription->names.push_back(std::move(subscription->events.front().name));
       subscription->events.pop_front();
     }
     if (dropped != nullptr) *dropped = lost;
     return Status();
   });
+}
+
+const char* tokamak_event_name(const tokamak_subscription* subscription, size_t number) {
+  if (subscription == nullptr || number >= subscription->names.size()) return nullptr;
+  return subscription->names[number].c_str();
 }
 
 int tokamak_subscription_descriptor(const tokamak_subscription* subscription) {

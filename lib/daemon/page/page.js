@@ -218,7 +218,7 @@ function showObjects(report) {
   for (const object of report.objects) usedBefore.set(object.id, {uses: object.uses, now});
   byId('seen').textContent = `of ${report.seen} objects that were looked at`;
   fill(byId('objects'), [
-    ['object', (row) => row.id, 'id'], ['size', (row) => bytes(row.bytes), 'number'], ['uses', (row) => String(row.uses), 'number part heat', (row) => row.heat],
+    ['object', (row) => row.name || row.id, 'id'], ['size', (row) => bytes(row.bytes), 'number'], ['uses', (row) => String(row.uses), 'number part heat', (row) => row.heat],
     ['uses/s', (row) => row.rate.toFixed(1), 'number middle'], ['pins', (row) => String(row.pins), 'number middle'],
     ['age', (row) => time(row.age_seconds), 'number'], ['origin', (row) => row.origin, 'words'],
   ], report.objects);
