@@ -108,9 +108,10 @@ void Host::RegisterMemory() {
   }
 }
 
-absl::Status Host::Create(const std::string& object, uint64_t data_size, uint64_t metadata_size) {
+absl::Status Host::Create(const std::string& object, uint64_t data_size, uint64_t metadata_size,
+                          const base::ObjectName& kept) {
   const base::ObjectId id = base::ObjectId::FromName(object);
-  const auto place = store().Create(id, data_size, metadata_size, me);
+  const auto place = store().Create(id, data_size, metadata_size, me, kept);
   if (!place.ok()) return place.status();
   const absl::Span<uint8_t> bytes = store().Memory(*place);
   for (uint64_t i = 0; i < bytes.size(); ++i) bytes[i] = ByteAt(id, place->generation, i);
@@ -119,8 +120,9 @@ absl::Status Host::Create(const std::string& object, uint64_t data_size, uint64_
 
 absl::Status Host::Seal(const std::string& object) { return store().Seal(base::ObjectId::FromName(object), me); }
 
-absl::Status Host::Put(const std::string& object, uint64_t data_size, uint64_t metadata_size) {
-  absl::Status status = Create(object, data_size, metadata_size);
+absl::Status Host::Put(const std::string& object, uint64_t data_size, uint64_t metadata_size,
+                       const base::ObjectName& kept) {
+  absl::Status status = Create(object, data_size, metadata_size, kept);
   return status.ok() ? Seal(object) : status;
 }
 

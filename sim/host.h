@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "lib/base/handle.h"
+#include "lib/base/object_name.h"
 #include "lib/directory/local.h"
 #include "lib/node/machine.h"
 #include "lib/transport/registration.h"
@@ -44,9 +45,11 @@ class Host final {
 
   // ---- a program of this machine
 
-  absl::Status Create(const std::string& object, uint64_t data_size, uint64_t metadata_size = 0);
+  absl::Status Create(const std::string& object, uint64_t data_size, uint64_t metadata_size = 0,
+                      const base::ObjectName& kept = {});
   absl::Status Seal(const std::string& object);
-  absl::Status Put(const std::string& object, uint64_t data_size, uint64_t metadata_size = 0);
+  absl::Status Put(const std::string& object, uint64_t data_size, uint64_t metadata_size = 0,
+                   const base::ObjectName& kept = {});
   std::shared_ptr<Got> StartGet(const std::vector<std::string>& objects, const node::GetOptions& options);
   void Release(const std::string& object);
   void Release(const Got& got);

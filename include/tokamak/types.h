@@ -154,7 +154,7 @@ struct ObjectInfo {
 
 // An object in the cluster.
 struct ObjectStat {
-  bool here = false;     // `object` says how it is on this node; else only its id and sizes count
+  bool here = false;     // `object` says how it is on this node; else only its id, sizes and name count
   bool located = false;  // the directory answered, and so `holders` are known
   ObjectInfo object;
   std::vector<std::string> holders;  // names of nodes, at most 64

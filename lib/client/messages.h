@@ -274,7 +274,7 @@ struct ListRequest : Request<Kind::kList> {
 };
 
 struct StatReply : ReplyTo<Kind::kStat> {
-  bool here = false;     // `object` says how it is on this node; else only its id and sizes count
+  bool here = false;     // `object` says how it is on this node; else only its id, sizes and name count
   bool located = false;  // the directory answered
   ObjectEntry object;
   std::vector<std::string> holders;  // nodes, by name

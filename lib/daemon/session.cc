@@ -502,6 +502,7 @@ void Session::Stat(const client::Header& header, const client::StatRequest& requ
                                              reply.holders = info->holders;
                                              if (!reply.here) reply.object.data_size = info->data_size;
                                              if (!reply.here) reply.object.metadata_size = info->metadata_size;
+                                             if (!reply.here) reply.object.name = std::string(info->name.text());
                                            }
                                            if (reply.here || info.ok()) {
                                              Answer(waiting->header, reply);

@@ -38,6 +38,7 @@
 #include "lib/base/generation.h"
 #include "lib/base/handle.h"
 #include "lib/base/object_id.h"
+#include "lib/base/object_name.h"
 #include "lib/base/time.h"
 
 namespace tokamak::directory {
@@ -137,7 +138,8 @@ struct Update {
   base::ObjectVersion version;
   uint64_t data_size = 0;  // kAnnounce
   uint64_t metadata_size = 0;
-  bool established = false;  // kAnnounce: a directory has accepted it before
+  bool established = false;    // kAnnounce: a directory has accepted it before
+  base::ObjectName name = {};  // kAnnounce; none where the node knows none
 };
 
 // What is answered to each update, in their order.
@@ -153,6 +155,8 @@ struct ObjectInfo {
   // Of an answer that brings them (LocateRequest::may_bring): data and then metadata, from the
   // first of `holders`. Valid while that is told. Empty: to be pulled.
   absl::Span<const uint8_t> contents = {};
+
+  base::ObjectName name = {};  // that a holder announced it with
 };
 
 // In an answer that brings it.

@@ -152,6 +152,7 @@ absl::Status LocalDirectory::Announce(const Member& node, absl::string_view as_o
     return absl::InvalidArgumentError(absl::StrCat("the cluster knows this content with ", entry->data_size, " + ",
                                                    entry->metadata_size, " bytes: this copy is not one of it"));
   }
+  if (entry->name.empty()) entry->name = update.name;
   ObjectEntries::Enter(*entry, node.number, /*has=*/true);
   waits_.Wake(version.id);
   return absl::OkStatus();

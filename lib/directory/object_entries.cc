@@ -77,6 +77,7 @@ const Member* ObjectEntries::Alive(const Holder& holder) const {
 
 ObjectInfo ObjectEntries::Name(ObjectEntry& entry) const {
   ObjectInfo info{entry.generation, entry.data_size, entry.metadata_size, {}};
+  info.name = entry.name;
   const size_t count = entry.holders.size();
   size_t looked = 0;
   for (; looked < count && info.holders.size() < kMaxHoldersNamed; ++looked) {

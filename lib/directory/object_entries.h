@@ -18,6 +18,7 @@
 #include "absl/types/optional.h"
 #include "lib/base/generation.h"
 #include "lib/base/object_id.h"
+#include "lib/base/object_name.h"
 #include "lib/directory/directory.h"
 #include "lib/directory/members.h"
 
@@ -37,6 +38,7 @@ struct ObjectEntry {
   bool provisional = false;  // accepted when the directory had yet to learn what is older: such a content displaces it
   uint32_t turn = 0;         // the holder at this place is named first
   absl::InlinedVector<Holder, 2> holders;  // by number
+  base::ObjectName name;
 };
 
 class ObjectEntries final {
@@ -72,7 +74,7 @@ class ObjectEntries final {
   // Whether somebody who is alive has it.
   bool IsHeld(const ObjectEntry& entry) const;
 
-  // For an answer: the sizes, and those alive that have it. Where they are more than can be named,
+  // For an answer: sizes and name, and those alive that have it. Where they are more than can be named,
   // the next answer begins where this one ended, so that all are named in turn.
   ObjectInfo Name(ObjectEntry& entry) const;
 

@@ -296,6 +296,7 @@ absl::optional<directory::Update> Membership::Word(const base::ObjectVersion& ve
     word.data_size = place->data_size;
     word.metadata_size = place->metadata_size;
     word.established = !fresh_.contains(version);
+    word.name = store_.Stat(version.id)->name;
     return word;
   }
   if (copies_.StaysEntered(version)) return absl::nullopt;
@@ -307,9 +308,10 @@ absl::optional<directory::Update> Membership::Word(const base::ObjectVersion& ve
 bool Membership::SendBatch() {
   Batch batch;
   absl::InlinedVector<directory::Update, 1> words;
-  while (queued() > 0 && words.size() < options_.words_at_once) {
+  size_t names = 0;  // bytes
+  while (queued() > 0 && words.size() < options_.words_at_once && names < kNamesAtOnce) {
     Dirty& dirty = *(first_.empty() ? queue_ : first_).PopFront();
-    const absl::optional<directory::Update> word = Word(dirty.version);
+    absl::optional<directory::Update> word = Word(dirty.version);
     if (!word.has_value()) {
       Done(dirty);
       continue;
@@ -317,7 +319,8 @@ bool Membership::SendBatch() {
     dirty.state = Dirty::State::kInFlight;
     dirty.again = false;
     batch.words.push_back({&dirty, word->kind == directory::Update::Kind::kAnnounce});
-    words.push_back(*word);
+    names += word->name.text().size();
+    words.push_back(*std::move(word));
   }
   if (words.empty()) return true;
   announced_at_ = loop_.Now();

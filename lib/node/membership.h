@@ -91,6 +91,7 @@ struct MembershipCounters {
 class Membership final {
  public:
   static constexpr size_t kBatchesInFlight = 4;
+  static constexpr size_t kNamesAtOnce = 8 * 1024;  // bytes of names with which a call is full: a message takes it
 
   using StatusCallback = std::function<void(const absl::Status&)>;
 

@@ -459,7 +459,7 @@ void ObjectPull::MoveFrom(const directory::NodeId& holder) {
 absl::Status ObjectPull::ReservePlace() {
   if (place_.has_value()) return absl::OkStatus();
   Record(base::Phase::kReserve);
-  const auto place = services_.store.CreateCopy(version_, info_.data_size, info_.metadata_size, owner_);
+  const auto place = services_.store.CreateCopy(version_, info_.data_size, info_.metadata_size, owner_, info_.name);
   if (!place.ok()) return place.status();
   CHECK(services_.store.Pin(id_, owner_).ok());
   place_ = *place;

@@ -180,6 +180,21 @@ TEST_F(RemoteDirectoryTest, AFoundObjectHasAGenerationAndAHolder) {
   EXPECT_TRUE(absl::IsUnavailable(answer({base::kNoGeneration, 1, 2, {"a"}})));
 }
 
+TEST_F(RemoteDirectoryTest, ANameThatIsNotTheObjectsCountsAsNone) {
+  const auto name_of = [this](const char* name) {
+    ObjectInfo object{base::Generation{7}, 1, 2, {"a"}};
+    object.name = *base::ObjectName::For(Id(name), name);
+    base::Writer found;
+    WriteStatus(found, absl::OkStatus());
+    found.Integer<uint32_t>(1);
+    WriteLocated(found, object);
+    AnswerWith({found.bytes().begin(), found.bytes().end()});
+    return std::string(Locate("x")->name.text());
+  };
+  EXPECT_EQ(name_of("x"), "x");
+  EXPECT_EQ(name_of("y"), "");
+}
+
 TEST_F(RemoteDirectoryTest, WhatIsToBeDroppedHasAGeneration) {
   for (const base::Generation generation : {base::Generation{7}, base::kNoGeneration}) {
     base::Writer joined;

@@ -50,7 +50,12 @@ class Words final {
   }
   directory::Update Update() {
     const auto kind = in_.Flag() ? Update::Kind::kAnnounce : Update::Kind::kWithdraw;
-    return {kind, Version(), in_.Below(2), 0, in_.Flag()};
+    const uint32_t object = in_.Below(6);
+    const std::string name = absl::StrCat(object);
+    const base::ObjectVersion version = {base::ObjectId::FromName(name), base::Generation{in_.Below(4)}};
+    directory::Update update = {kind, version, in_.Below(2), 0, in_.Flag()};
+    if (object % 2 == 1) update.name = *base::ObjectName::For(version.id, name);
+    return update;
   }
   std::vector<directory::Update> Updates() {
     std::vector<directory::Update> updates(in_.Below(4));

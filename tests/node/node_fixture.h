@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "lib/base/object_name.h"
 #include "sim/cluster.h"
 
 namespace tokamak::node {
@@ -37,6 +38,11 @@ class NodeTest : public testing::Test {
   static base::ObjectId Id(const std::string& name) { return base::ObjectId::FromName(name); }
   void Put(size_t i, const std::string& name, uint64_t size, uint64_t metadata = 0) {
     ASSERT_EQ(at(i).Put(name, size, metadata), absl::OkStatus());
+    cluster_->Settle();
+  }
+  // With its name.
+  void PutNamed(size_t i, const std::string& name, uint64_t size) {
+    ASSERT_EQ(at(i).Put(name, size, 0, *base::ObjectName::For(Id(name), name)), absl::OkStatus());
     cluster_->Settle();
   }
   base::Generation GenerationOn(size_t i, const std::string& name) {

@@ -80,6 +80,36 @@ TEST_F(NodeTest, MetadataIsTheObjectsTail) {
   at(1).Release(*got);
 }
 
+TEST_F(NodeTest, ANameGoesWithItsObjectToEachCopy) {
+  Build(3);
+  const uint64_t sizes[] = {1, 1'000'000};  // brought by the directory's answer, or moved by a transfer
+  for (const uint64_t size : sizes) {
+    for (const size_t owner : {size_t{0}, size_t{2}}) {
+      const std::string name = absl::StrCat("from ", owner, ", ", size);
+      PutNamed(owner, name, size);
+      ASSERT_EQ(cluster_->Get(at(1), name, Within(Seconds(10))), absl::OkStatus());
+      EXPECT_EQ(at(1).store().Stat(Id(name))->name.text(), name);
+      EXPECT_EQ(at(1).store().Stat(Id(name))->origin, store::Origin::kPulled);
+    }
+  }
+  Put(0, "unnamed", 1);
+  ASSERT_EQ(cluster_->Get(at(1), "unnamed", Within(Seconds(10))), absl::OkStatus());
+  EXPECT_TRUE(at(1).store().Stat(Id("unnamed"))->name.empty());
+}
+
+TEST_F(NodeTest, ManyLongNamesAreAnnouncedInMessagesThatHaveRoom) {
+  Build(2);
+  const auto name_of = [](int number) {
+    const std::string first = absl::StrCat(number, " ");
+    return first + std::string(base::ObjectName::kMaxSize - first.size(), 'x');
+  };
+  for (int i = 0; i < 200; ++i) PutNamed(1, name_of(i), 10);
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_EQ(cluster_->Get(at(0), name_of(i), Within(Seconds(10))), absl::OkStatus());
+    EXPECT_EQ(at(0).store().Stat(Id(name_of(i)))->name.text(), name_of(i));
+  }
+}
+
 TEST_F(NodeTest, WhatIsHereIsGotWithoutAsking) {
   Build(2);
   Put(1, "x", 100);

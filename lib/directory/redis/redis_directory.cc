@@ -273,9 +273,10 @@ base::Pending RedisDirectory::Update(const NodeId& node, absl::string_view as_of
   std::vector<std::string> arguments = {node, std::string(as_of)};
   for (const directory::Update& update : updates) {
     const bool announces = update.kind == directory::Update::Kind::kAnnounce;
-    for (std::string argument : {std::string(announces ? "announce" : "withdraw"), update.version.id.ToHex(),
-                                 Generation(update.version.generation), absl::StrCat(update.data_size),
-                                 absl::StrCat(update.metadata_size), Flag(update.established)}) {
+    for (std::string argument :
+         {std::string(announces ? "announce" : "withdraw"), update.version.id.ToHex(),
+          Generation(update.version.generation), absl::StrCat(update.data_size), absl::StrCat(update.metadata_size),
+          Flag(update.established), std::string(update.name.text())}) {
       arguments.push_back(std::move(argument));
     }
   }
@@ -296,8 +297,8 @@ base::Pending RedisDirectory::Locate(const LocateRequest& request, LocateCallbac
 
 base::Pending RedisDirectory::Ask(const LocateRequest& request, LocateCallback done) {
   return Run(kLocateStep, {request.id.ToHex(), request.puller}, request.deadline,
-             [puller = request.puller, key = absl::StrCat(prefix_, ":object:", request.id.ToHex()),
-              done = std::move(done)](const absl::StatusOr<Reply>& reply) { done(ToObject(reply, puller, key)); });
+             [id = request.id, puller = request.puller, key = absl::StrCat(prefix_, ":object:", request.id.ToHex()),
+              done = std::move(done)](const absl::StatusOr<Reply>& reply) { done(ToObject(reply, id, puller, key)); });
 }
 
 base::Pending RedisDirectory::Delete(const DeleteRequest& request, base::Duration deadline, DeleteCallback done) {

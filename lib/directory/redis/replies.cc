@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "lib/base/object_name.h"
 
 namespace tokamak::directory::redis {
 namespace {
@@ -141,7 +142,8 @@ absl::StatusOr<UpdateStatuses> ToUpdated(const absl::StatusOr<Reply>& reply, con
   return statuses;
 }
 
-absl::StatusOr<ObjectInfo> ToObject(const absl::StatusOr<Reply>& reply, const NodeId& puller, const std::string& key) {
+absl::StatusOr<ObjectInfo> ToObject(const absl::StatusOr<Reply>& reply, const base::ObjectId& id, const NodeId& puller,
+                                    const std::string& key) {
   const auto malformed = [&key] {
     return absl::UnavailableError(absl::StrCat("what Redis has under ", key,
                                                " is malformed: somebody else has written ",
@@ -152,11 +154,12 @@ absl::StatusOr<ObjectInfo> ToObject(const absl::StatusOr<Reply>& reply, const No
   if (reply->kind != Kind::kArray) return malformed();
   if (reply->elements.empty()) return absl::NotFoundError("no node holds the object");
   ObjectInfo object;
-  if (reply->elements.size() < 4 || !IsGeneration(reply->elements[0].text, &object.generation) ||
+  if (reply->elements.size() < 5 || !IsGeneration(reply->elements[0].text, &object.generation) ||
       !IsNumber(reply->elements[1], &object.data_size) || !IsNumber(reply->elements[2], &object.metadata_size)) {
     return malformed();
   }
-  absl::StatusOr<std::vector<NodeId>> holders = ToNames(*reply, 3);
+  object.name = base::ObjectName::For(id, reply->elements[3].text).value_or(base::ObjectName());
+  absl::StatusOr<std::vector<NodeId>> holders = ToNames(*reply, 4);
   if (!holders.ok()) return malformed();
   object.holders = *std::move(holders);
   return object;

@@ -15,8 +15,10 @@ namespace tokamak::directory::redis {
 
 absl::StatusOr<JoinReply> ToJoined(const absl::StatusOr<Reply>& reply, const NodeId& node);
 absl::StatusOr<UpdateStatuses> ToUpdated(const absl::StatusOr<Reply>& reply, const NodeId& node, size_t count);
-// `key` is the object's, for errors.
-absl::StatusOr<ObjectInfo> ToObject(const absl::StatusOr<Reply>& reply, const NodeId& puller, const std::string& key);
+// Of the object `id`; `key` is what the server has it under, for errors. A name that is not the
+// object's, which somebody else has written there, counts as none.
+absl::StatusOr<ObjectInfo> ToObject(const absl::StatusOr<Reply>& reply, const base::ObjectId& id, const NodeId& puller,
+                                    const std::string& key);
 absl::StatusOr<DeleteReply> ToDeleted(const absl::StatusOr<Reply>& reply, base::Duration recovery);
 absl::StatusOr<std::vector<uint32_t>> ToVerified(const absl::StatusOr<Reply>& reply, const NodeId& node, size_t count);
 absl::StatusOr<HeldReply> ToHeld(const absl::StatusOr<Reply>& reply, const NodeId& node);

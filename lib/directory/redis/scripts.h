@@ -130,7 +130,7 @@ end
 local function TakeOut(hex, life)
   local object = Key('object', hex)
   call('SREM', Key('held', life), hex)
-  if call('HDEL', object, life) == 0 or call('HLEN', object) > 6 then return end
+  if call('HDEL', object, life) == 0 or call('HLEN', object) > 7 then return end
   local function IsLife(field) return string.find(field, ':', 1, true) end
   if not AnyField(object, IsLife) then call('DEL', object) end
 end
@@ -392,7 +392,7 @@ end
 )lua";
 
 // node, as of, then for each update: "announce" | "withdraw", object in hex, generation, data size,
-// metadata size, established
+// metadata size, established, name
 //   -> "no lease" | {"ok" | "exists" | "deleting" | "deleting first" | "deleted" | "outdated" | "too long ago" |
 //                    "no generation" | "full" | "sizes DATA METADATA"...}
 constexpr char kUpdate[] = R"lua(
@@ -431,7 +431,7 @@ local function MayLack()
   return lacks
 end
 
-local function Announce(hex, g, data, metadata, established)
+local function Announce(hex, g, data, metadata, established, name)
   if g == no_generation then return 'no generation' end
   local deletions = Deletions(hex)
   if deletions[g] then
@@ -440,7 +440,7 @@ local function Announce(hex, g, data, metadata, established)
     return 'deleted'
   end
   if IsBuried(hex, g) then return 'deleted' end
-  local object = Key('object', hex)
+  local object, named = Key('object', hex), name ~= '' and {'n', name} or {}
   local known = Live(hex)
   if not (known and known.g == g) then
     if established and IsOutdated(ARGV[2]) then return 'outdated' end
@@ -450,12 +450,12 @@ local function Announce(hex, g, data, metadata, established)
     server = server or Get(Key('server')) or ''
     local fresh = established and '' or server
     local provisional = fresh ~= '' and MayLack() and '1' or ''
-    if not Enter(object, 'g', g, 'd', data, 'm', metadata, 'f', fresh, 'p', provisional, life, 'has') then
+    if not Enter(object, 'g', g, 'd', data, 'm', metadata, 'f', fresh, 'p', provisional, life, 'has', unpack(named)) then
       return 'full'
     end
   else
     if known.d ~= data or known.m ~= metadata then return 'sizes ' .. known.d .. ' ' .. known.m end
-    if not Enter(object, life, 'has') then return 'full' end
+    if not Enter(object, life, 'has', unpack(named)) then return 'full' end
   end
   call('SADD', Key('held', life), hex)
   call('PUBLISH', Key('announced', hex), '')
@@ -470,10 +470,10 @@ local function Withdraw(hex, g)
 end
 
 local said = {}
-for i = 4, #ARGV, 6 do
+for i = 4, #ARGV, 7 do
   local hex, g = ARGV[i + 1], ARGV[i + 2]
   if ARGV[i] == 'announce' then
-    table.insert(said, Announce(hex, g, ARGV[i + 3], ARGV[i + 4], ARGV[i + 5] == '1'))
+    table.insert(said, Announce(hex, g, ARGV[i + 3], ARGV[i + 4], ARGV[i + 5] == '1', ARGV[i + 6]))
   else
     table.insert(said, Withdraw(hex, g))
   end
@@ -481,8 +481,8 @@ end
 return said
 )lua";
 
-// object in hex, puller or "" -> "no lease" | {} | {generation, data size, metadata size,
-// holder...}
+// object in hex, puller or "" -> "no lease" | {} | {generation, data size, metadata size, name or
+// "", holder...}
 constexpr char kLocate[] = R"lua(
 local hex, puller = ARGV[2], ARGV[3]
 local life = puller ~= '' and LifeOf(puller)
@@ -505,7 +505,7 @@ if life and call('HEXISTS', object, life) == 0 then
   call('HSET', object, life, 'coming')
   call('SADD', Key('held', life), hex)
 end
-return {known.g, known.d, known.m, unpack(holders)}
+return {known.g, known.d, known.m, known.n or '', unpack(holders)}
 )lua";
 
 // object in hex, generation or "", after, node that has dropped...

@@ -129,11 +129,11 @@ void Locates::OnReply(const Call& ended, const absl::Status& status, base::Reade
   absl::Status trouble = status.ok() && count == 0 ? MalformedReply() : status;
   for (size_t place = 0; place < call->asked.size(); ++place) {
     absl::StatusOr<ObjectInfo> result = MalformedReply();
+    Locating* const locating = std::exchange(call->asked[place], nullptr);
     if (trouble.ok() && place < count) {
-      result = ReadLocated(reader);
+      result = ReadLocated(reader, locating == nullptr ? nullptr : &locating->id);
       if (!reader.ok() || (place + 1 == count && !reader.Complete())) result = trouble = MalformedReply();
     }
-    Locating* const locating = std::exchange(call->asked[place], nullptr);
     if (locating == nullptr) continue;
     if (trouble.ok() && place >= count) {  // there was no room for it
       Add(*locating, call->puller, call->deadline);

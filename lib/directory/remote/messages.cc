@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
+#include "lib/base/object_name.h"
 #include "lib/base/printable.h"
 
 namespace tokamak::directory {
@@ -74,6 +76,7 @@ void WriteUpdate(base::Writer& writer, const Update& update) {
   writer.Integer(update.data_size);
   writer.Integer(update.metadata_size);
   writer.Integer<uint8_t>(update.established ? 1 : 0);
+  writer.Text(update.name.text());
 }
 
 bool ReadUpdate(base::Reader& reader, Update* update) {
@@ -84,6 +87,10 @@ bool ReadUpdate(base::Reader& reader, Update* update) {
   update->metadata_size = reader.Integer<uint64_t>();
   const auto established = reader.Integer<uint8_t>();
   update->established = established == 1;
+  absl::StatusOr<base::ObjectName> name =
+      base::ObjectName::For(update->version.id, reader.Text(base::ObjectName::kMaxSize));
+  if (!name.ok()) return false;
+  update->name = *std::move(name);
   return reader.ok() && update->kind == Update::Kind::kAnnounce && established <= 1;
 }
 
@@ -91,14 +98,17 @@ void WriteObject(base::Writer& writer, const ObjectInfo& object) {
   writer.Integer(static_cast<uint64_t>(object.generation));
   writer.Integer(object.data_size);
   writer.Integer(object.metadata_size);
+  writer.Text(object.name.text());
   WriteNames(writer, object.holders);
 }
 
-ObjectInfo ReadObject(base::Reader& reader) {
+ObjectInfo ReadObject(base::Reader& reader, const base::ObjectId* id) {
   ObjectInfo object;
   object.generation = base::Generation{reader.Integer<uint64_t>()};
   object.data_size = reader.Integer<uint64_t>();
   object.metadata_size = reader.Integer<uint64_t>();
+  const std::string name = reader.Text(base::ObjectName::kMaxSize);
+  if (id != nullptr) object.name = base::ObjectName::For(*id, name).value_or(base::ObjectName());
   object.holders = ReadNames(reader);
   return object;
 }
@@ -110,9 +120,9 @@ void WriteLocated(base::Writer& writer, const absl::StatusOr<ObjectInfo>& object
   writer.Bytes(object->contents);
 }
 
-absl::StatusOr<ObjectInfo> ReadLocated(base::Reader& reader) {
+absl::StatusOr<ObjectInfo> ReadLocated(base::Reader& reader, const base::ObjectId* id) {
   if (absl::Status status = ReadStatus(reader); !status.ok()) return status;
-  ObjectInfo object = ReadObject(reader);
+  ObjectInfo object = ReadObject(reader, id);
   object.contents = reader.Bytes(kMaxBrought);
   const bool whole = object.contents.empty() || object.contents.size() == object.data_size + object.metadata_size;
   if (!reader.ok() || !IsFound(object) || !whole) return MalformedReply();

@@ -80,13 +80,15 @@ void WriteUpdate(base::Writer& writer, const Update& update);
 // False: no such update.
 bool ReadUpdate(base::Reader& reader, Update* update);
 
+// Reading: the object `id`, or null where nobody asks any more. A name that is not its own counts as
+// none.
 void WriteObject(base::Writer& writer, const ObjectInfo& object);
-ObjectInfo ReadObject(base::Reader& reader);
+ObjectInfo ReadObject(base::Reader& reader, const base::ObjectId* id);
 
 // The answer to one Locate: an object, and what is brought of it. Reading: its contents are in
-// `reader`'s bytes; MalformedReply where no honest server says this.
+// `reader`'s bytes, `id` as above; MalformedReply where no honest server says this.
 void WriteLocated(base::Writer& writer, const absl::StatusOr<ObjectInfo>& object);
-absl::StatusOr<ObjectInfo> ReadLocated(base::Reader& reader);
+absl::StatusOr<ObjectInfo> ReadLocated(base::Reader& reader, const base::ObjectId* id);
 
 // Names a content and a holder, as an object that was found does.
 inline bool IsFound(const ObjectInfo& object) {

@@ -17,15 +17,17 @@ constexpr base::Duration kLocalDeadline = base::Seconds(5);
 constexpr base::Duration kMaxLease = base::Seconds(3600);  // and grace
 
 // Of a reply, beside a list; what a name and a version take in one; and of an object, beside its
-// holders.
+// name and its holders.
 constexpr size_t kReplyOverhead = 32;
 constexpr size_t kRosterPage = 256;  // nodes that one reply has room for at most
 constexpr size_t kNameRoom = sizeof(uint32_t) + kMaxNodeName;
 constexpr size_t kMarkRoom = 2 * (sizeof(uint32_t) + kMaxMark);  // and as_of
 constexpr size_t kVersionRoom = base::ObjectId::kSize + sizeof(uint64_t);
-constexpr size_t kObjectOverhead = 48;  // with its status and the length of its contents
+constexpr size_t kObjectOverhead = 48;  // with its status and the lengths of its name and contents
 constexpr size_t kStatusRoom = kMaxLocatedText + 5;
-static_assert(DirectoryServer::kMinReply > kReplyOverhead + kObjectOverhead + 2 * kNameRoom, "room for some names");
+static_assert(DirectoryServer::kMinReply >
+                  kReplyOverhead + kObjectOverhead + base::ObjectName::kMaxSize + 2 * kNameRoom,
+              "room for some names");
 static_assert(DirectoryServer::kMinReply > kReplyOverhead + kMarkRoom + kVersionRoom, "room for a drop");
 static_assert(DirectoryServer::kMinReply > kReplyOverhead + kMaxUpdates * 5, "room for all statuses of an update");
 static_assert(DirectoryServer::kMinReply > kReplyOverhead + kMaxHeldCursor + kVersionRoom, "room for a version");
@@ -160,11 +162,12 @@ base::Pending DirectoryServer::HandleLocate(base::Reader& reader, const transpor
     const size_t room = max_reply_ - kReplyOverhead - answers.size();
     const bool bring = one.may_bring && found.ok() && MayBring(*found);
     const size_t contents = bring ? found->data_size + found->metadata_size : 0;
-    const size_t least = found.ok() ? kObjectOverhead + kNameRoom : kStatusRoom;
+    const size_t object = found.ok() ? kObjectOverhead + found->name.text().size() : 0;
+    const size_t least = found.ok() ? object + kNameRoom : kStatusRoom;
     if (count > 0 && least + contents > room) break;
     if (bring && least + contents <= room) Bring(one.id, *found);
     if (found.ok()) {
-      const size_t names = (room - kObjectOverhead - found->contents.size()) / kNameRoom;
+      const size_t names = (room - object - found->contents.size()) / kNameRoom;
       found->holders.resize(std::min(found->holders.size(), names));
     }
     WriteLocated(answers, found);

@@ -8,17 +8,19 @@ namespace tokamak::directory {
 
 namespace {
 
-// Of a reply, beside its results; and of a result with an object, beside its holders.
+// Of a reply, beside its results; and of a result with an object, beside its name and its holders.
 constexpr size_t kResultsOverhead = 16;
 constexpr size_t kResultOverhead = 64;
 constexpr size_t kRoomForName = sizeof(uint32_t) + kMaxNodeName;
+constexpr size_t kRoomForResult = kResultOverhead + base::ObjectName::kMaxSize + kRoomForName;
 
 void WriteResult(base::Writer& writer, const WatchResult& result, size_t room) {
   writer.Integer(result.number);
   WriteStatus(writer, result.object.status(), kResultOverhead);
   if (!result.object.ok()) return;
   ObjectInfo object = *result.object;
-  object.holders.resize(std::min(object.holders.size(), (room - kResultOverhead) / kRoomForName));
+  const size_t room_for_holders = room - kResultOverhead - object.name.text().size();
+  object.holders.resize(std::min(object.holders.size(), room_for_holders / kRoomForName));
   WriteObject(writer, object);
 }
 
@@ -72,7 +74,7 @@ bool WatchSession::Tell(const transport::Reply& reply, bool even_nothing) {
   base::Writer results;
   uint32_t count = 0;
   const size_t room = max_reply_ - kResultsOverhead;
-  for (; !ready_.empty() && results.size() + kResultOverhead + kRoomForName <= room; ready_.pop_front()) {
+  for (; !ready_.empty() && results.size() + kRoomForResult <= room; ready_.pop_front()) {
     const auto watch = watches_.find(ready_.front());
     WatchResult result;
     if (watch == watches_.end() || !Look(watch->second, &result)) continue;

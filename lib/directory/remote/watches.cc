@@ -187,7 +187,8 @@ bool Watches::TakeResults(const absl::Status& status, base::Reader& reader) {
       if (absl::Status refused = ReadStatus(reader); !refused.ok()) {
         result.object = refused;
       } else {
-        result.object = ReadObject(reader);
+        const auto asker = locates_.find(result.number);
+        result.object = ReadObject(reader, asker == locates_.end() ? nullptr : &asker->second->request.id);
         if (!IsFound(*result.object)) result.object = MalformedReply();
       }
     }

@@ -1,10 +1,20 @@
 // What every directory promises about objects and who holds them.
 #include <algorithm>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "tests/directory/conformance/fixture.h"
 
 namespace tokamak::directory {
+
+namespace {
+
+base::ObjectName NameOf(const std::string& name) {
+  return *base::ObjectName::For(base::ObjectId::FromName(name), name);
+}
+
+}  // namespace
 
 TEST_P(DirectoryConformance, WhatOneNodeAnnouncesAnotherLocates) {
   ASSERT_TRUE(Join("a").ok());
@@ -52,6 +62,34 @@ TEST_P(DirectoryConformance, SizesAreKeptToTheLastByte) {
   EXPECT_EQ(Locate("x")->data_size, UINT64_MAX);
   EXPECT_EQ(Locate("x")->metadata_size, UINT64_MAX - 1);
   EXPECT_EQ(Locate("empty")->data_size, 0u);
+}
+
+TEST_P(DirectoryConformance, ANameIsToldToWhoAsksWhereItsObjectIs) {
+  ASSERT_TRUE(Join("a").ok());
+  ASSERT_TRUE(Join("b").ok());
+  const std::string longest(base::ObjectName::kMaxSize, 'x');
+  std::vector<directory::Update> updates;
+  for (const std::string& name : {std::string("x: 'gr\xc3\xbcn' %s"), longest, std::string("unnamed")}) {
+    updates.push_back(AnnouncementOf(name));
+    if (name != "unnamed") updates.back().name = NameOf(name);
+  }
+  for (const absl::Status& status : Update("a", updates)) EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(Locate("x: 'gr\xc3\xbcn' %s")->name.text(), "x: 'gr\xc3\xbcn' %s");
+  EXPECT_EQ(Locate(longest)->name.text(), longest);
+  EXPECT_TRUE(Locate("unnamed")->name.empty());
+
+  // A copy that was pulled before its name was known, and the directory hears of that first.
+  updates = {AnnouncementOf("late")};
+  EXPECT_TRUE(Update("b", updates).front().ok());
+  EXPECT_TRUE(Locate("late")->name.empty());
+  updates.front().name = NameOf("late");
+  EXPECT_TRUE(Update("a", updates).front().ok());
+  EXPECT_EQ(Locate("late")->name.text(), "late");
+
+  // It ends with its content.
+  ASSERT_TRUE(Withdraw("a", longest).ok());
+  ASSERT_TRUE(Announce("a", longest, 2).ok());
+  EXPECT_TRUE(Locate(longest)->name.empty());
 }
 
 TEST_P(DirectoryConformance, AnotherSizeOfOneContentIsRefused) {
