@@ -1,19 +1,19 @@
-// ObjectName is the name of an object, from which its id follows, and which its metadata carries.
+// ObjectName is the name of an object, from which its id follows, and with which it is put.
 //
-// The metadata is what `tok put` writes, so `tok ls` shows the name, and `tok rm --prefix NAME/`
-// removes what a program that was killed has left.
+// So `tok ls` shows the name, and `tok rm --prefix NAME/` removes what a program that was killed has
+// left.
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
+#include <cstddef>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "tokamak/object_id.h"
 #include "tokamak/status.h"
+#include "tokamak/types.h"
 
 namespace tokamak::example {
 
@@ -23,9 +23,11 @@ class ObjectName final {
 
   const std::string& text() const { return text_; }
   ObjectId id() const { return ObjectId::FromName(text_); }
-  std::vector<uint8_t> metadata() const {
-    const std::string json = absl::StrCat(R"({"name":")", text_, R"("})");
-    return {json.begin(), json.end()};
+  // Those with which it is put; the rest is the default.
+  PutOptions options() const {
+    PutOptions named;
+    named.name = text_;
+    return named;
   }
 
  private:

@@ -172,7 +172,7 @@ Status Saver::PullInto(const Found& found, CheckpointFolder::Writer& writer) {
 
 Status Saver::TellSaved(const Found& found) {
   const ObjectName name = found.session.Saved(Session::SlotOf(found.manifest.number));
-  const Status put = client_.Put(name.id(), {}, name.metadata());
+  const Status put = client_.Put(name.id(), {}, {}, name.options());
   if (!put.ok() && put.code() != StatusCode::kAlreadyExists) return put;
   told_ = found;
   taken_back_ = false;

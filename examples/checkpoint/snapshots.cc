@@ -70,11 +70,11 @@ Snapshots::~Snapshots() {
 Status Snapshots::TakeOver() {
   const ObjectName name = Session::NameOf(options_.run);
   const std::string content = session_.ToJson();
-  PutOptions put;
+  PutOptions put = name.options();
   put.confirmed = true;
   const Deadline deadline = Deadline::After(options_.deadline);
   for (;;) {
-    Status status = client_.Put(name.id(), content, name.metadata(), put);
+    Status status = client_.Put(name.id(), content, {}, put);
     if (status.ok()) return status;
     const bool held = status.code() == StatusCode::kAlreadyExists;
     if (held) status = DeleteEarlier();
@@ -246,11 +246,11 @@ Status Snapshots::OneAfterTheOther() {
 Status Snapshots::Prepare() {
   const uint64_t slot = Session::SlotOf(manifest_.number);
   manifest_.hashes.assign(session_.pieces, 0);
-  PutOptions put;
-  put.timeout = options_.deadline;
   for (uint64_t piece = 0; piece < session_.pieces; ++piece) {
     const ObjectName name = session_.Piece(slot, piece);
-    auto buffer = client_.Create(name.id(), manifest_.PieceSize(piece), name.metadata(), put);
+    PutOptions put = name.options();
+    put.timeout = options_.deadline;
+    auto buffer = client_.Create(name.id(), manifest_.PieceSize(piece), {}, put);
     if (!buffer.ok()) return buffer.status();
     pieces_.push_back(*std::move(buffer));
   }
@@ -275,7 +275,7 @@ Status Snapshots::Publish() {
   pieces_.clear();
   const ObjectName head = session_.Head(Session::SlotOf(manifest_.number));
   const std::string content = manifest_.ToJson();
-  if (Status s = client_.Put(head.id(), content, head.metadata()); !s.ok()) return s;
+  if (Status s = client_.Put(head.id(), content, {}, head.options()); !s.ok()) return s;
   Tell(absl::StrCat("head ", manifest_.step));
   return Status();
 }

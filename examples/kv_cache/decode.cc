@@ -148,10 +148,10 @@ Result<DecodeReport> Decode(Client& client, const DecodeOptions& options) {
   if (Status s = options.prompt.shape.Check(); !s.ok()) return s;
   const ObjectName prompt = RequestNames(options.name, options.number).Prompt();
   const std::string content = options.prompt.ToJson();
-  PutOptions put;
+  PutOptions put = prompt.options();
   put.confirmed = true;
   const Clock::time_point begin = Clock::now();
-  const Status asked = client.Put(prompt.id(), content, prompt.metadata(), put);
+  const Status asked = client.Put(prompt.id(), content, {}, put);
   if (asked.code() == StatusCode::kAlreadyExists) {
     return Status(StatusCode::kAlreadyExists,
                   absl::StrCat(prompt.text(), " is being decoded, or was left by one that was killed",

@@ -94,10 +94,10 @@ Status Prefill::PutTogether(const RequestNames& names, const Prompt& prompt) {
 }
 
 Result<MutableBuffer> Prefill::Create(const RequestNames& names, const Prompt& prompt, uint32_t layer) {
-  PutOptions put;
-  put.timeout = options_.deadline;
   const ObjectName name = names.Layer(layer);
-  auto block = client_.Create(name.id(), prompt.shape.block_bytes(), name.metadata(), put);
+  PutOptions put = name.options();
+  put.timeout = options_.deadline;
+  auto block = client_.Create(name.id(), prompt.shape.block_bytes(), {}, put);
   if (block.ok()) return block;
   return Status(block.status().code(), absl::StrCat(name.text(), ": ", block.status().message()));
 }

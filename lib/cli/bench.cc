@@ -67,11 +67,12 @@ class Runner final {
   absl::Status PutAndGet(SizeResult& result) {
     const std::string name = absl::StrCat(prefix_, ++number_);
     const ObjectId id = ObjectId::FromName(name);
-    const std::string metadata = json({{"name", name}}).dump();
+    PutOptions options;
+    options.name = name;
     const absl::Status put = context_.undo.Do(
         [&] {
           Status status;
-          const double seconds = SecondsOf([&] { status = context_.client.Put(id, data_, metadata); });
+          const double seconds = SecondsOf([&] { status = context_.client.Put(id, data_, {}, options); });
           if (status.ok()) result.puts.latencies.Add(seconds);
           return AsAbsl(status);
         },

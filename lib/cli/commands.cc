@@ -133,10 +133,8 @@ absl::Status Stat(const CommandContext& context, const std::string& name) {
   }
   const auto stat = AsAbsl(context.client.Stat(IdOf(name)));
   if (!stat.ok()) return absl::Status(stat.status().code(), absl::StrCat(name, ": ", stat.status().message()));
-  const std::string own_name =
-      stat->here ? NamesOf(context.client, Span<const ObjectInfo>(&stat->object, 1)).front() : "";
   if (context.json) {
-    json object = ToJson(stat->object, own_name);
+    json object = ToJson(stat->object);
     object["here"] = stat->here;
     object["holders"] = stat->holders;
     object["directory_answered"] = stat->located;
@@ -147,7 +145,7 @@ absl::Status Stat(const CommandContext& context, const std::string& name) {
   for (const std::string& holder : stat->holders) absl::StrAppend(&holders, holders.empty() ? "" : ", ", holder);
   if (!stat->located) holders = "unknown: the directory did not answer";
   std::vector<std::vector<std::string>> rows = {{"object", stat->object.id.ToHex()},
-                                                {"name", own_name},
+                                                {"name", stat->object.name},
                                                 {"data", absl::StrCat(stat->object.data_size, " bytes")},
                                                 {"metadata", absl::StrCat(stat->object.metadata_size, " bytes")},
                                                 {"holders", holders}};

@@ -14,7 +14,6 @@
 #include "lib/base/printable.h"
 #include "lib/base/units.h"
 #include "lib/cli/as_absl.h"
-#include "lib/cli/files.h"
 #include "lib/cli/output.h"
 #include "lib/cli/wording.h"
 #include "nlohmann/json.hpp"
@@ -28,7 +27,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kLookAtNodes(1);  // who joins or leaves is seen after this long
-constexpr size_t kMaxNames = 65536;              // that are remembered, for when their objects go
 
 // "2026-11-25T20:15:01.123Z"
 std::string Now() {
@@ -94,34 +92,15 @@ class Follower final {
     if (came.dropped > 0) {
       Print("dropped", {{"events", came.dropped}}, absl::StrCat(came.dropped, " events: read faster to see them all"));
     }
-    LearnNames(came.events);
     for (const Event& event : came.events) {
-      const auto known = names_.find(event.id);
-      const std::string name = known == names_.end() ? "" : known->second;
-      if (event.kind != EventKind::kSealed && known != names_.end()) names_.erase(known);
       Print(Wording(event.kind),
             {{"id", event.id.ToHex()},
-             {"name", name},
+             {"name", event.name},
              {"data_bytes", event.data_size},
              {"metadata_bytes", event.metadata_size},
              {"origin", Wording(event.origin)}},
             absl::StrCat(event.id.ToHex(), " ", base::FormatSize(event.data_size), ", ", Wording(event.origin),
-                         name.empty() ? "" : ": ", base::Printable(name)));
-    }
-  }
-
-  void LearnNames(const std::vector<Event>& events) {
-    std::vector<ObjectInfo> sealed;
-    for (const Event& event : events) {
-      if (event.kind != EventKind::kSealed) continue;
-      ObjectInfo& object = sealed.emplace_back();
-      object.id = event.id;
-      object.metadata_size = event.metadata_size;
-      object.state = ObjectState::kSealed;
-    }
-    const std::vector<std::string> names = NamesOf(client_, sealed);
-    for (size_t i = 0; i < sealed.size() && names_.size() < kMaxNames; ++i) {
-      if (!names[i].empty()) names_[sealed[i].id] = names[i];
+                         event.name.empty() ? "" : ": ", base::Printable(event.name)));
     }
   }
 
@@ -159,7 +138,6 @@ class Follower final {
   const EventsFlags& flags_;
   Clock::time_point end_ = Clock::time_point::max();
   uint64_t printed_ = 0;
-  std::map<ObjectId, std::string> names_;
   std::map<std::string, NodeInfo> nodes_;
   bool seen_nodes_ = false;
   bool directory_answers_ = true;

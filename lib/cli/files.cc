@@ -30,15 +30,15 @@ using nlohmann::json;
 namespace {
 
 // A person who puts wants to hear at once that the name is taken, wherever in the cluster it is.
-PutOptions Confirmed() {
+PutOptions ConfirmedAs(const std::string& name) {
   PutOptions options;
   options.confirmed = true;
+  if (!IsId(name) && PutOptions::MayBeKept(name)) options.name = name;
   return options;
 }
 
 constexpr size_t kStep = 4 << 20;  // bytes read between two looks at the progress bar
 constexpr char kStandardInput[] = "-";
-constexpr size_t kNamesAtOnce = 1024;
 constexpr uint64_t kMaxListingBytes = 16 << 20;
 constexpr std::chrono::seconds kListingTimeout(5);
 
@@ -96,7 +96,7 @@ class FilePut final {
     if (absl::Status status = CheckName(name_); !status.ok()) return status;
     if (absl::Status status = Open(); !status.ok()) return status;
     const mode_t mode = is_stream_ ? 0644 : info_.st_mode & 0777;
-    metadata_ = ToBytes(json({{"name", name_}, {"kind", "file"}, {"mode", mode}}).dump());
+    metadata_ = ToBytes(json({{"kind", "file"}, {"mode", mode}}).dump());
     return info_.st_size > 0 && !is_stream_ ? PutInPlace() : PutToTheEnd();
   }
 
@@ -142,7 +142,8 @@ class FilePut final {
 
   // Reads straight into the new object's shared memory.
   absl::StatusOr<uint64_t> PutInPlace() {
-    auto buffer = AsAbsl(client_.Create(IdOf(name_), static_cast<uint64_t>(info_.st_size), metadata_, Confirmed()));
+    auto buffer =
+        AsAbsl(client_.Create(IdOf(name_), static_cast<uint64_t>(info_.st_size), metadata_, ConfirmedAs(name_)));
     if (!buffer.ok()) return Explain(buffer.status(), name_);
     Span<uint8_t> rest = buffer->data();
     uint8_t further = 0;
@@ -181,7 +182,7 @@ class FilePut final {
     if (absl::Status status = CheckUnchanged(); !status.ok()) return status;
     bytes.resize(size);
     const absl::Status put = undo_.Do(
-        [&] { return Outcome(client_, name_, AsAbsl(client_.Put(IdOf(name_), bytes, metadata_, Confirmed()))); },
+        [&] { return Outcome(client_, name_, AsAbsl(client_.Put(IdOf(name_), bytes, metadata_, ConfirmedAs(name_)))); },
         Removal(client_, name_));
     if (!put.ok()) return put;
     return uint64_t{size};
@@ -229,9 +230,10 @@ absl::StatusOr<Moved> PutFolder(Client& client, Undo& undo, const std::string& p
     ++moved.files;
     moved.bytes += *bytes;
   }
-  const std::vector<uint8_t> metadata = ToBytes(json({{"name", name}, {"kind", "directory"}}).dump());
-  const absl::Status whole = undo.Complete(
-      [&] { return Outcome(client, name, AsAbsl(client.Put(IdOf(name), ToBytes(*listing), metadata, Confirmed()))); });
+  const std::vector<uint8_t> metadata = ToBytes(json({{"kind", "directory"}}).dump());
+  const absl::Status whole = undo.Complete([&] {
+    return Outcome(client, name, AsAbsl(client.Put(IdOf(name), ToBytes(*listing), metadata, ConfirmedAs(name))));
+  });
   if (!whole.ok()) return whole;
   return moved;
 }
@@ -261,9 +263,19 @@ json ParseMetadata(absl::Span<const uint8_t> metadata) {
   return parsed.is_object() ? parsed : json::object();
 }
 
-std::string NameIn(absl::Span<const uint8_t> metadata) {
-  const json parsed = ParseMetadata(metadata);
-  return parsed.contains("name") && parsed["name"].is_string() ? parsed["name"].get<std::string>() : "";
+// The name of an object, where an id stands for it; "" where none is kept.
+absl::StatusOr<std::string> FullName(Client& client, const std::string& name_or_id) {
+  if (!IsId(name_or_id)) return name_or_id;
+  auto stat = AsAbsl(client.Stat(IdOf(name_or_id)));
+  if (!stat.ok()) return Explain(stat.status(), name_or_id);
+  return std::move(stat->object.name);
+}
+
+// A folder's files are found by its name.
+absl::Status CheckFolderName(const std::string& name, const std::string& asked_for) {
+  if (!name.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("no name is kept of the folder ", asked_for, ", and its files have names below it: give its name"));
 }
 
 bool IsFolder(const Buffer& buffer) {
@@ -365,8 +377,9 @@ absl::StatusOr<Moved> GetFolder(Client& client, Undo& undo, const std::string& n
 absl::StatusOr<Moved> GetInto(Client& client, Undo& undo, const std::string& name, const GetSettings& settings) {
   const auto buffer = WatchedGet(client, name, IdOf(name), settings.timeout, {settings.protocol});
   if (!buffer.ok()) return Explain(buffer.status(), name);
-  const std::string full_name = NameIn(buffer->metadata());
-  const std::string own_name = fs::path(full_name.empty() ? name : full_name).filename().string();
+  const auto full_name = FullName(client, name);
+  if (!full_name.ok()) return full_name.status();
+  const std::string own_name = fs::path(full_name->empty() ? name : *full_name).filename().string();
   const bool folder = IsFolder(*buffer);
   if (folder && IsStandardOutput(settings.output)) {
     return absl::InvalidArgumentError(absl::StrCat(name, " is a folder: it cannot be written to standard output"));
@@ -375,11 +388,14 @@ absl::StatusOr<Moved> GetInto(Client& client, Undo& undo, const std::string& nam
   const bool into = !folder && settings.output != "-" && fs::is_directory(settings.output, error);
   if ((settings.output.empty() || into) && !StaysBelow(own_name)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", full_name, "' is no name for a file: say where to with --output"));
+        absl::StrCat("'", *full_name, "' is no name for a file: say where to with --output"));
   }
   const std::string output =
       into ? (fs::path(settings.output) / own_name).string() : (settings.output.empty() ? own_name : settings.output);
-  if (folder) return GetFolder(client, undo, full_name, *buffer, output, settings);
+  if (folder) {
+    if (absl::Status status = CheckFolderName(*full_name, name); !status.ok()) return status;
+    return GetFolder(client, undo, *full_name, *buffer, output, settings);
+  }
   if (absl::EndsWith(output, "/")) {
     return absl::NotFoundError(absl::StrCat("there is no folder ", output, ": make it first"));
   }
@@ -402,29 +418,7 @@ ObjectId IdOf(const std::string& name_or_id) {
   return id.has_value() ? *id : ObjectId::FromName(name_or_id);
 }
 
-std::vector<std::string> NamesOf(Client& client, Span<const ObjectInfo> objects) {
-  std::vector<std::string> names(objects.size());
-  std::vector<size_t> asked;  // those that may have a name, a batch of them
-  const auto read = [&] {
-    std::vector<ObjectId> ids;
-    for (const size_t i : asked) ids.push_back(objects[i].id);
-    std::vector<Buffer> here;
-    std::vector<Result<Buffer>> got = client.Get(ids, Timeout());
-    for (size_t i = 0; i < got.size(); ++i) {
-      if (!got[i].ok()) continue;
-      names[asked[i]] = NameIn(got[i]->metadata());
-      here.push_back(*std::move(got[i]));
-    }
-    Buffer::ReleaseAll(here);
-    asked.clear();
-  };
-  for (size_t i = 0; i < objects.size(); ++i) {
-    if (objects[i].state == ObjectState::kSealed && objects[i].metadata_size > 0) asked.push_back(i);
-    if (asked.size() == kNamesAtOnce) read();
-  }
-  if (!asked.empty()) read();
-  return names;
-}
+bool IsId(const std::string& name_or_id) { return ObjectId::FromHex(name_or_id).has_value(); }
 
 bool IsStream(const std::string& path) {
   if (path == kStandardInput) return true;
@@ -449,9 +443,10 @@ absl::StatusOr<std::vector<std::string>> NamesBelow(Client& client, const std::s
   if (stat->object.data_size > kMaxListingBytes) return names;
   const auto buffer = AsAbsl(client.Get(IdOf(name), kListingTimeout));
   if (!buffer.ok() || !IsFolder(*buffer)) return names;
-  for (const std::string& file : ListedIn(*buffer, "files")) {
-    names.push_back(absl::StrCat(NameIn(buffer->metadata()), "/", file));
-  }
+  const auto full_name = FullName(client, name);
+  if (!full_name.ok()) return full_name.status();
+  if (absl::Status status = CheckFolderName(*full_name, name); !status.ok()) return status;
+  for (const std::string& file : ListedIn(*buffer, "files")) names.push_back(absl::StrCat(*full_name, "/", file));
   return names;
 }
 
@@ -471,14 +466,14 @@ absl::StatusOr<uint64_t> RemovePath(Client& client, const std::string& name) {
 absl::StatusOr<uint64_t> RemovePrefix(Client& client, const std::string& prefix) {
   const auto objects = AsAbsl(client.List());
   if (!objects.ok()) return objects.status();
-  const std::vector<std::string> names = NamesOf(client, *objects);
   uint64_t removed = 0;
-  for (size_t i = 0; i < names.size(); ++i) {
-    const std::string& name = names[i];
-    if (name.empty() || !absl::StartsWith(name, prefix)) continue;
-    const absl::Status status = AsAbsl(client.Delete((*objects)[i].id));
+  for (const ObjectInfo& object : *objects) {
+    const bool sealed = object.state == ObjectState::kSealed;
+    if (!sealed || object.name.empty() || !absl::StartsWith(object.name, prefix)) continue;
+    const absl::Status status = AsAbsl(client.Delete(object.id));
     if (!status.ok() && !absl::IsNotFound(status)) {
-      return absl::Status(status.code(), absl::StrCat(name, ": ", status.message(), "; removed before: ", removed));
+      return absl::Status(status.code(),
+                          absl::StrCat(object.name, ": ", status.message(), "; removed before: ", removed));
     }
     if (status.ok()) ++removed;
   }

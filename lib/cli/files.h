@@ -1,11 +1,11 @@
 // Files as objects: a file is one object, named by its path; a folder is an object that lists what
 // is below it.
 //
-// The id of a name is IdOf(name). Metadata of a file's object is {"name": ..., "kind": "file",
-// "mode": ...} as JSON; a folder's is {"name": ..., "kind": "directory"} and its data {"files":
-// ["a", "b/c", ...], "folders": ["empty", ...]}: each file is the object NAME/PATH, and folders are
-// those with neither files nor folders in them. Bytes go between file and shared memory without a
-// copy of ours in between.
+// The id of a name is IdOf(name), and the store keeps the name, if it may be kept. Metadata of a
+// file's object is {"kind": "file", "mode": ...} as JSON; a folder's is {"kind": "directory"} and
+// its data {"files": ["a", "b/c", ...], "folders": ["empty", ...]}: each file is the object
+// NAME/PATH, and folders are those with neither files nor folders in them. Bytes go between file
+// and shared memory without a copy of ours in between.
 //
 // What fails or is interrupted is taken back through an Undo: afterwards nothing of it is left,
 // neither objects nor files.
@@ -21,7 +21,6 @@
 #include "lib/cli/undo.h"
 #include "tokamak/client.h"
 #include "tokamak/object_id.h"
-#include "tokamak/span.h"
 #include "tokamak/timeout.h"
 #include "tokamak/types.h"
 
@@ -37,6 +36,7 @@ struct Moved {
 
 // 40 hexadecimal digits are an id; anything else is a name.
 ObjectId IdOf(const std::string& name_or_id);
+bool IsId(const std::string& name_or_id);
 
 // What is read to its end, and has no name that an object could have: "-", which is standard input,
 // a pipe or a device.
@@ -69,9 +69,5 @@ absl::StatusOr<uint64_t> RemovePath(Client& client, const std::string& name);
 // Deletes every copy of the objects that this node holds and whose names begin with `prefix`.
 // Returns how many objects.
 absl::StatusOr<uint64_t> RemovePrefix(Client& client, const std::string& prefix);
-
-// The names that objects' metadata gives them, or "", in their order. Only sealed objects of this
-// node are looked at, so nothing is pulled.
-std::vector<std::string> NamesOf(Client& client, Span<const ObjectInfo> objects);
 
 }  // namespace tokamak::cli

@@ -12,7 +12,6 @@
 #include "lib/base/printable.h"
 #include "lib/base/units.h"
 #include "lib/cli/as_absl.h"
-#include "lib/cli/files.h"
 #include "lib/cli/output.h"
 #include "lib/cli/wording.h"
 #include "nlohmann/json.hpp"
@@ -23,50 +22,45 @@ using nlohmann::json;
 
 namespace {
 
-bool MayMatch(const ObjectInfo& object, const ListFlags& flags) {
+bool Matches(const ObjectInfo& object, const ListFlags& flags) {
   if (!flags.state.empty() && flags.state != Wording(object.state)) return false;
   if (!flags.origin.empty() && (flags.origin == "pulled") != (object.origin == Origin::kPulled)) return false;
-  return flags.least <= object.data_size && object.data_size <= flags.most;
-}
-
-bool Matches(const NamedObject& one, const ListFlags& flags) {
-  if (!absl::StartsWith(one.name, flags.prefix)) return false;
-  return flags.glob.empty() || fnmatch(flags.glob.c_str(), one.name.c_str(), 0) == 0;
+  if (object.data_size < flags.least || object.data_size > flags.most) return false;
+  if (!absl::StartsWith(object.name, flags.prefix)) return false;
+  return flags.glob.empty() || fnmatch(flags.glob.c_str(), object.name.c_str(), 0) == 0;
 }
 
 // Equal ones by id, so that pages are the same each time.
-bool Before(const NamedObject& a, const NamedObject& b, const std::string& sort) {
-  const ObjectInfo& x = a.object;
-  const ObjectInfo& y = b.object;
-  if (sort == "name" && a.name.empty() != b.name.empty()) return b.name.empty();  // what has none comes last
-  if (sort == "name" && a.name != b.name) return a.name < b.name;
+bool Before(const ObjectInfo& x, const ObjectInfo& y, const std::string& sort) {
+  if (sort == "name" && x.name.empty() != y.name.empty()) return y.name.empty();  // what has none comes last
+  if (sort == "name" && x.name != y.name) return x.name < y.name;
   if (sort == "size" && x.data_size != y.data_size) return x.data_size < y.data_size;
   if (sort == "age" && x.age != y.age) return x.age < y.age;
   if (sort == "pins" && x.pins != y.pins) return x.pins < y.pins;
   return x.id < y.id;
 }
 
-void PrintNames(const std::vector<NamedObject>& page, bool as_json) {
+void PrintNames(const std::vector<ObjectInfo>& page, bool as_json) {
   json all = json::array();
-  for (const NamedObject& one : page) {
-    const std::string name = one.name.empty() ? one.object.id.ToHex() : one.name;
+  for (const ObjectInfo& object : page) {
+    const std::string name = object.name.empty() ? object.id.ToHex() : object.name;
     as_json ? all.push_back(name) : static_cast<void>(std::cout << base::Printable(name) << "\n");
   }
   if (as_json) std::cout << ToText(std::move(all), 2) << "\n";
 }
 
-void PrintTable(const std::vector<NamedObject>& page) {
+void PrintTable(const std::vector<ObjectInfo>& page) {
   std::vector<std::vector<std::string>> rows = {{"OBJECT", "DATA", "META", "STATE", "ORIGIN", "PINS", "NAME"}};
-  for (const auto& [object, name] : page) {
+  for (const ObjectInfo& object : page) {
     rows.push_back({object.id.ToHex(), base::FormatSize(object.data_size), base::FormatSize(object.metadata_size),
-                    Wording(object.state), Wording(object.origin), absl::StrCat(object.pins), name});
+                    Wording(object.state), Wording(object.origin), absl::StrCat(object.pins), object.name});
   }
   std::cout << FormatTable(rows, {1, 2, 5});
 }
 
-void PrintJson(const std::vector<NamedObject>& page) {
+void PrintJson(const std::vector<ObjectInfo>& page) {
   json all = json::array();
-  for (const auto& [object, name] : page) all.push_back(ToJson(object, name));
+  for (const ObjectInfo& object : page) all.push_back(ToJson(object));
   std::cout << ToText(std::move(all), 2) << "\n";
 }
 
@@ -91,10 +85,10 @@ void AddList(CLI::App& app, ListFlags& flags) {
   list->add_flag("-q,--quiet", flags.quiet, "names alone, one a line; the id of what has none");
 }
 
-std::vector<NamedObject> Select(std::vector<NamedObject> objects, const ListFlags& flags) {
-  const auto unwanted = [&](const NamedObject& one) { return !MayMatch(one.object, flags) || !Matches(one, flags); };
+std::vector<ObjectInfo> Select(std::vector<ObjectInfo> objects, const ListFlags& flags) {
+  const auto unwanted = [&](const ObjectInfo& object) { return !Matches(object, flags); };
   objects.erase(std::remove_if(objects.begin(), objects.end(), unwanted), objects.end());
-  std::sort(objects.begin(), objects.end(), [&](const NamedObject& a, const NamedObject& b) {
+  std::sort(objects.begin(), objects.end(), [&](const ObjectInfo& a, const ObjectInfo& b) {
     return flags.reverse ? Before(b, a, flags.sort) : Before(a, b, flags.sort);
   });
   return objects;
@@ -104,20 +98,14 @@ absl::Status List(const CommandContext& context, const ListFlags& flags) {
   auto objects = AsAbsl(context.client.List());
   if (!objects.ok()) return objects.status();
   const size_t on_node = objects->size();
-  // Reading a name takes an object in hand: only where it may be shown.
-  const auto unwanted = [&](const ObjectInfo& object) { return !MayMatch(object, flags); };
-  objects->erase(std::remove_if(objects->begin(), objects->end(), unwanted), objects->end());
-  const std::vector<std::string> names = NamesOf(context.client, *objects);
-  std::vector<NamedObject> named;
-  for (size_t i = 0; i < objects->size(); ++i) named.push_back({(*objects)[i], names[i]});
-  named = Select(std::move(named), flags);
+  const std::vector<ObjectInfo> selected = Select(*std::move(objects), flags);
 
-  const size_t all = named.size();
+  const size_t all = selected.size();
   const size_t limit = flags.limit > 0 ? flags.limit : std::max<size_t>(all, 1);
   const size_t begin = flags.page - 1 < all / limit + 1 ? std::min(all, (flags.page - 1) * limit) : all;
   const size_t end = begin + std::min(limit, all - begin);
-  const std::vector<NamedObject> page(named.begin() + static_cast<int64_t>(begin),
-                                      named.begin() + static_cast<int64_t>(end));
+  const std::vector<ObjectInfo> page(selected.begin() + static_cast<int64_t>(begin),
+                                     selected.begin() + static_cast<int64_t>(end));
   if (flags.quiet) {
     PrintNames(page, context.json);
   } else if (context.json) {

@@ -27,17 +27,11 @@ struct ListFlags {
   bool quiet = false;  // names alone
 };
 
-// An object and the name that its metadata gives it, or "".
-struct NamedObject {
-  ObjectInfo object;
-  std::string name;
-};
-
 void AddList(CLI::App& app, ListFlags& flags);
 
 absl::Status List(const CommandContext& context, const ListFlags& flags);
 
 // Those that the flags ask for, sorted, of all pages.
-std::vector<NamedObject> Select(std::vector<NamedObject> objects, const ListFlags& flags);
+std::vector<ObjectInfo> Select(std::vector<ObjectInfo> objects, const ListFlags& flags);
 
 }  // namespace tokamak::cli

@@ -56,9 +56,9 @@ std::string StandingOf(const ViewedNode& node) {
   return absl::StrCat(Wording(node.state), ", seen ", seconds, " s ago");
 }
 
-nlohmann::json ToJson(const ObjectInfo& object, const std::string& name) {
+nlohmann::json ToJson(const ObjectInfo& object) {
   return {{"id", object.id.ToHex()},
-          {"name", name},
+          {"name", object.name},
           {"data_bytes", object.data_size},
           {"metadata_bytes", object.metadata_size},
           {"pins", object.pins},

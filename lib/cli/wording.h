@@ -1,8 +1,6 @@
 // How tok says what the client has as enums and structs: in words for people, and in JSON.
 #pragma once
 
-#include <string>
-
 #include "nlohmann/json.hpp"
 #include "tokamak/types.h"
 
@@ -16,6 +14,6 @@ const char* Wording(NodeState state);    // "alive"
 // "alive", or "suspected, seen 7 s ago".
 std::string StandingOf(const ViewedNode& node);
 
-nlohmann::json ToJson(const ObjectInfo& object, const std::string& name);
+nlohmann::json ToJson(const ObjectInfo& object);
 
 }  // namespace tokamak::cli

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -70,9 +71,15 @@ class FilesTest : public testing::Test {
     return {buffer->data().begin(), buffer->data().end()};
   }
 
-  void PutRaw(const std::string& name, const std::string& data, const std::string& metadata) {
+  void PutRaw(const std::string& name, const std::string& data, const std::string& metadata,
+              const PutOptions& options = {}) {
     const auto bytes = [](const std::string& text) { return std::vector<uint8_t>(text.begin(), text.end()); };
-    ASSERT_TRUE(client_.Put(IdOf(name), bytes(data), bytes(metadata)).ok());
+    ASSERT_TRUE(client_.Put(IdOf(name), bytes(data), bytes(metadata), options).ok());
+  }
+  void PutNamed(const std::string& name, const std::string& data, const std::string& metadata) {
+    PutOptions options;
+    options.name = name;
+    PutRaw(name, data, metadata, options);
   }
 
   client::FakeDaemon daemon_;
@@ -216,7 +223,7 @@ TEST_F(FilesTest, ListedPathsThatLeaveTheirFolderAreRefused) {
   int number = 0;
   for (const std::string path : {"../evil", "/tmp/evil", "a/../../evil", "..", ".", ""}) {
     const std::string name = "tree" + std::to_string(number++);
-    PutRaw(name, R"({"files": [")" + path + R"("]})", R"({"name": ")" + name + R"(", "kind": "directory"})");
+    PutRaw(name, R"({"files": [")" + path + R"("]})", R"({"kind": "directory"})");
     PutRaw(name + "/" + path, "bad", "");
     const auto got = Get(name, "deep/out");
     EXPECT_TRUE(absl::IsInvalidArgument(got.status())) << path << ": " << got.status();
@@ -226,17 +233,45 @@ TEST_F(FilesTest, ListedPathsThatLeaveTheirFolderAreRefused) {
 }
 
 TEST_F(FilesTest, ANameFromElsewhereNeverLeavesThisFolder) {
-  int number = 0;
-  for (const std::string own : {"..", ".", "a/..", "/"}) {
-    const std::string name = "object" + std::to_string(number++);
-    PutRaw(name, R"({"files": []})", R"({"name": ")" + own + R"(", "kind": "directory"})");
-    const auto got = Get(name, "");
-    EXPECT_TRUE(absl::IsInvalidArgument(got.status())) << own << ": " << got.status();
+  for (const std::string name : {"..", ".", "a/..", "/"}) {
+    PutNamed(name, R"({"files": []})", R"({"kind": "directory"})");
+    for (const std::string& asked_for : {name, IdOf(name).ToHex()}) {
+      const auto got = Get(asked_for, "");
+      EXPECT_TRUE(absl::IsInvalidArgument(got.status())) << asked_for << ": " << got.status();
+    }
   }
 }
 
+TEST_F(FilesTest, AnIdStandsForTheNameThatIsKept) {
+  Make("a", "1");
+  Make("d/b", "2");
+  ASSERT_TRUE(PutPath(client_, undo_, Path("a"), "far/greeting").ok());
+  ASSERT_TRUE(PutPath(client_, undo_, Path("d"), "tree").ok());
+  std::set<std::string> names;
+  for (const ObjectInfo& object : *client_.List()) names.insert(object.name);
+  EXPECT_EQ(names, (std::set<std::string>{"far/greeting", "tree", "tree/b"}));
+  EXPECT_EQ(Get(IdOf("tree").ToHex(), "out")->files, 1u);
+  EXPECT_EQ(Read(Path("out/b")), "2");
+  fs::create_directory(Path("e"));
+  EXPECT_EQ(Get(IdOf("far/greeting").ToHex(), "e")->path, Path("e/greeting"));
+  EXPECT_EQ(*NamesBelow(client_, IdOf("tree").ToHex()), std::vector<std::string>{"tree/b"});
+  EXPECT_EQ(*RemovePath(client_, IdOf("tree").ToHex()), 2u);
+}
+
+TEST_F(FilesTest, WhereNoNameIsKeptAFolderIsGotByItsNameAlone) {
+  Make("d/b", "2");
+  const std::string name(PutOptions::kMaxName + 1, 'x');
+  ASSERT_TRUE(PutPath(client_, undo_, Path("d"), name).ok());
+  for (const ObjectInfo& object : *client_.List()) EXPECT_EQ(object.name, "");
+  EXPECT_EQ(Get(name, "out")->files, 1u);
+  const absl::Status refused = Get(IdOf(name).ToHex(), "again").status();
+  EXPECT_EQ(refused.message(), "no name is kept of the folder " + IdOf(name).ToHex() +
+                                   ", and its files have names below it: give its name");
+  EXPECT_EQ(*RemovePath(client_, name), 2u);
+}
+
 TEST_F(FilesTest, MetadataThatIsNotOursIsTakenAsAFile) {
-  for (const std::string metadata : {"", "{", "[1]", R"({"mode": -1})", R"({"mode": "x", "name": 7, "kind": 7})"}) {
+  for (const std::string metadata : {"", "{", "[1]", R"({"mode": -1})", R"({"mode": "x", "kind": 7})"}) {
     PutRaw("m" + metadata, "bytes", metadata);
     const auto got = Get("m" + metadata, "out");
     ASSERT_TRUE(got.ok()) << metadata << ": " << got.status();
@@ -266,7 +301,7 @@ TEST_F(FilesTest, NothingStaysWhereAFileCannotBeWritten) {
 }
 
 TEST_F(FilesTest, AFileGoesIntoAFolderThatIsThere) {
-  PutRaw("far/greeting", "hello", R"({"name": "far/greeting", "kind": "file"})");
+  PutRaw("far/greeting", "hello", R"({"kind": "file"})");
   fs::create_directory(Path("d"));
   const auto got = Get("far/greeting", "d");
   ASSERT_TRUE(got.ok()) << got.status();
@@ -280,8 +315,7 @@ TEST_F(FilesTest, AFileGoesIntoAFolderThatIsThere) {
 }
 
 TEST_F(FilesTest, AFolderThatFailsWhileItIsGotLeavesWhatWasThere) {
-  PutRaw("tree", R"({"files": ["a", "new/b", "missing"], "folders": ["empty"]})",
-         R"({"name": "tree", "kind": "directory"})");
+  PutRaw("tree", R"({"files": ["a", "new/b", "missing"], "folders": ["empty"]})", R"({"kind": "directory"})");
   PutRaw("tree/a", "young", "");
   PutRaw("tree/new/b", "young", "");
   Make("out/a", "old");
@@ -346,7 +380,7 @@ TEST_F(FilesTest, APipeIsWrittenThrough) {
 
 TEST_F(FilesTest, StandardOutputHasTheBytesAlone) {
   PutRaw("x", std::string("b\0tes", 5), "");
-  PutRaw("tree", R"({"files": []})", R"({"name": "tree", "kind": "directory"})");
+  PutRaw("tree", R"({"files": []})", R"({"kind": "directory"})");
   for (const char* output : {"-", "/dev/stdout", "/proc/self/fd/1"}) {
     testing::internal::CaptureStdout();  // a file, to which more is appended
     EXPECT_TRUE(GetTo("x", output).ok());
@@ -436,9 +470,7 @@ TEST_F(FilesTest, AFolderThatCannotBeReadIsNamed) {
 }
 
 TEST_F(FilesTest, APrefixRemovesAllThatBeginsWithIt) {
-  for (const std::string name : {"tree/a", "tree/b", "treetop", "other"}) {
-    PutRaw(name, "1", R"({"name": ")" + name + R"("})");
-  }
+  for (const std::string name : {"tree/a", "tree/b", "treetop", "other"}) PutNamed(name, "1", "");
   PutRaw("tree/unnamed", "1", "");
   EXPECT_EQ(*RemovePrefix(client_, "tree/"), 2u);
   EXPECT_EQ(*RemovePrefix(client_, "tree/"), 0u);

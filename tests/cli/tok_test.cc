@@ -132,13 +132,17 @@ TEST_F(TokTest, FilesGoInOnOneNodeAndComeOutOnAnother) {
   Do({"--node", "2", "get", "tree", "-o", Path("e")});
   EXPECT_EQ(Read(Path("e/b/c")), "22");
 
-  const json list = DoJson({"ls"});
-  ASSERT_EQ(list.size(), 4u);
-  Strings names;
-  for (const json& object : list) names.push_back(object["name"]);
-  std::sort(names.begin(), names.end());
-  EXPECT_EQ(names, (Strings{"greeting", "tree", "tree/a", "tree/b/c"}));
+  // Copies have the names as well.
+  for (const char* node : {"1", "2"}) {
+    EXPECT_EQ(DoJson({"--node", node, "ls", "-q"}), (json{"greeting", "tree", "tree/a", "tree/b/c"})) << node;
+  }
+  EXPECT_EQ(DoJson({"--node", "2", "ls", "-q", "tree/"}), (json{"tree/a", "tree/b/c"}));
+  Make("only there", "1");
+  Do({"--node", "2", "put", Path("only there")});
+  EXPECT_EQ(DoJson({"stat", "only there"})["name"], "only there") << "as the directory says";
+  Do({"rm", "only there"});
   const json stat = DoJson({"stat", "greeting"});
+  EXPECT_EQ(stat["name"], "greeting");
   EXPECT_EQ(stat["here"], true);
   EXPECT_EQ(stat["data_bytes"], 5);
   EXPECT_EQ(stat["holders"].size(), 2u);
