@@ -55,7 +55,7 @@ struct Way {
 constexpr Way kOut = {"served", "brought_to_peers_total"};
 constexpr Way kIn = {"pulled", "pull_brought_total"};
 
-// Since the node's start; where each object has `bytes` with its metadata.
+// Since the node's start; where each object has `bytes`.
 absl::StatusOr<MovedBytes> LookAtMoved(Client& client, const Way& way, uint64_t bytes) {
   const auto stats = AsAbsl(client.NodeStats());
   if (!stats.ok()) return stats.status();
@@ -198,8 +198,7 @@ class BetweenRunner final {
   absl::Status PushOfOneSize(Instant end, SizeMoved& moved) {
     Latencies& latencies = moved.calls.latencies;
     data_.assign(moved.calls.size, kFill);
-    const uint64_t bytes = moved.calls.size + MetadataOf(NameOf(number_)).size();
-    const auto before = LookAtMoved(here_, kOut, bytes);
+    const auto before = LookAtMoved(here_, kOut, moved.calls.size);
     if (!before.ok()) return before.status();
     Latencies warming_up;
     const auto push_into = [this](Latencies& into) {
@@ -209,7 +208,7 @@ class BetweenRunner final {
     do {
       if (absl::Status status = push_into(latencies); !status.ok()) return status;
     } while (latencies.count() < flags_.count && std::chrono::steady_clock::now() < end);
-    const auto after = LookAtMoved(here_, kOut, bytes);
+    const auto after = LookAtMoved(here_, kOut, moved.calls.size);
     if (!after.ok()) return after.status();
     moved.by = NameMovers(*before, *after);
     return absl::OkStatus();
@@ -221,7 +220,8 @@ class BetweenRunner final {
     const ObjectId id = ObjectId::FromName(name);
     PutOptions options;
     options.confirmed = true;  // or the other node would wait until the directory hears of it
-    absl::Status status = undo_.Do([&] { return AsAbsl(here_.Put(id, data_, MetadataOf(name), options)); },
+    options.name = name;
+    absl::Status status = undo_.Do([&] { return AsAbsl(here_.Put(id, data_, {}, options)); },
                                    [this, id] { return AsAbsl(here_.Delete(id)); });
     if (status.ok()) status = push(id);
     const absl::Status deleted = undo_.TakeBack();
@@ -306,7 +306,6 @@ class BetweenRunner final {
 
   // All of one length.
   std::string NameOf(uint64_t number) const { return absl::StrFormat("%s%08d", prefix_, number); }
-  static std::string MetadataOf(const std::string& name) { return json({{"name", name}}).dump(); }
 
   Client& here_;
   const std::string there_;

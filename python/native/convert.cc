@@ -6,9 +6,22 @@
 #include <string>
 #include <string_view>
 
+#include "tokamak/types.h"
+
 namespace py = pybind11;
 
 namespace tokamak::python {
+namespace {
+
+// Lives as long as the str.
+std::string_view Utf8Of(const py::handle& text) {
+  Py_ssize_t length = 0;
+  const char* const bytes = PyUnicode_AsUTF8AndSize(text.ptr(), &length);
+  if (bytes == nullptr) throw py::error_already_set();  // UnicodeEncodeError, which is a ValueError
+  return {bytes, static_cast<size_t>(length)};
+}
+
+}  // namespace
 
 py::object ErrorOf(const Status& status) {
   return py::module_::import("tokamak.errors").attr("error_of")(static_cast<int>(status.code()), status.message());
@@ -28,12 +41,7 @@ PyObject* CheckedNew(PyObject* made) {
 
 ObjectId IdOf(const py::handle& id) {
   if (py::isinstance<ObjectId>(id)) return id.cast<ObjectId>();
-  if (py::isinstance<py::str>(id)) {
-    Py_ssize_t length = 0;
-    const char* const name = PyUnicode_AsUTF8AndSize(id.ptr(), &length);
-    if (name == nullptr) throw py::error_already_set();  // UnicodeEncodeError, which is a ValueError
-    return ObjectId::FromName(std::string_view(name, static_cast<size_t>(length)));
-  }
+  if (py::isinstance<py::str>(id)) return ObjectId::FromName(Utf8Of(id));
   if (!py::isinstance<py::bytes>(id)) throw py::type_error("an id is an ObjectId, 20 bytes, or a str that names one");
   const std::string_view text = py::reinterpret_borrow<py::bytes>(id);
   if (text.size() != ObjectId::kSize) {
@@ -42,6 +50,11 @@ ObjectId IdOf(const py::handle& id) {
   std::array<uint8_t, ObjectId::kSize> bytes;
   std::copy(text.begin(), text.end(), bytes.begin());
   return ObjectId(bytes);
+}
+
+std::string NameOf(const py::handle& id) {
+  const std::string_view name = py::isinstance<py::str>(id) ? Utf8Of(id) : std::string_view();
+  return PutOptions::MayBeKept(name) ? std::string(name) : std::string();
 }
 
 std::vector<ObjectId> IdsOf(const py::iterable& ids) {

@@ -8,6 +8,7 @@
 #include <pybind11/pybind11.h>
 
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,8 @@ T Value(Result<T>&& result) {
 PyObject* CheckedNew(PyObject* made);
 
 ObjectId IdOf(const pybind11::handle& id);
+// The str that an id is made of, if it may be kept; else "".
+std::string NameOf(const pybind11::handle& id);
 std::vector<ObjectId> IdsOf(const pybind11::iterable& ids);
 Timeout TimeoutOf(const pybind11::object& seconds);
 pybind11::bytes BytesOf(Span<const uint8_t> bytes);

@@ -39,11 +39,14 @@ PutOptions OptionsOf(const py::object& timeout, bool confirmed) {
 
 // An object to be put, and what keeps its bytes.
 struct Putting {
+  ObjectId id;
   ReadableBytes data;
   ReadableBytes metadata;
-  PutObject object;
-  Putting(const py::handle& id, const py::handle& data_in, const py::handle& metadata_in)
-      : data(data_in), metadata(metadata_in), object{IdOf(id), data.bytes(), metadata.bytes()} {}
+  std::string name;  // to be kept with it
+  Putting(const py::handle& id_in, const py::handle& data_in, const py::handle& metadata_in, bool named)
+      : id(IdOf(id_in)), data(data_in), metadata(metadata_in), name(named ? NameOf(id_in) : "") {}
+  // While this lives, where it is.
+  PutObject object() const { return {id, data.bytes(), metadata.bytes(), name}; }
 };
 
 Client Connect(const std::string& socket, const py::object& call_timeout, bool read_only, const std::string& name) {
@@ -55,12 +58,14 @@ Client Connect(const std::string& socket, const py::object& call_timeout, bool r
 }
 
 void Put(Client& client, const py::handle& id, const py::handle& data, const py::handle& metadata,
-         const py::object& timeout, bool confirmed, const Interrupt* interrupt) {
-  const Putting putting(id, data, metadata);
+         const py::object& timeout, bool confirmed, bool named, const Interrupt* interrupt) {
+  const Putting putting(id, data, metadata, named);
+  const PutObject object = putting.object();
   PutOptions options = OptionsOf(timeout, confirmed);
+  options.name = putting.name;
   Check(WaitWithoutGil(interrupt, [&](const Interrupt* by) {
     options.interrupt = by;
-    return client.Put(putting.object.id, putting.object.data, putting.object.metadata, options);
+    return client.Put(object.id, object.data, object.metadata, options);
   }));
 }
 
@@ -72,15 +77,15 @@ py::list ErrorsOf(const std::vector<Status>& statuses) {
   return errors;
 }
 
-py::list PutMany(Client& client, const py::iterable& objects, const py::object& timeout, bool confirmed) {
+py::list PutMany(Client& client, const py::iterable& objects, const py::object& timeout, bool confirmed, bool named) {
   std::vector<Putting> putting;
   for (const py::handle& object : objects) {
     const auto parts = py::reinterpret_borrow<py::object>(object).cast<py::tuple>();
     if (parts.size() != 2 && parts.size() != 3) throw py::type_error("give (id, data) or (id, data, metadata) of each");
-    putting.emplace_back(parts[0], parts[1], parts.size() == 3 ? py::object(parts[2]) : py::bytes());
+    putting.emplace_back(parts[0], parts[1], parts.size() == 3 ? py::object(parts[2]) : py::bytes(), named);
   }
   std::vector<PutObject> given;
-  for (const Putting& one : putting) given.push_back(one.object);
+  for (const Putting& one : putting) given.push_back(one.object());
   const PutOptions options = OptionsOf(timeout, confirmed);
   return ErrorsOf(WithoutGil([&] { return client.Put(given, options); }));
 }
@@ -100,14 +105,16 @@ py::list Push(Client& client, const py::iterable& ids, const std::string& node, 
 }
 
 std::unique_ptr<Writer> Create(Client& client, const py::handle& id, uint64_t size, const py::handle& metadata,
-                               const py::object& timeout, bool confirmed, bool claim, const Interrupt* interrupt) {
+                               const py::object& timeout, bool confirmed, bool claim, bool named,
+                               const Interrupt* interrupt) {
   const ReadableBytes tail(metadata);
-  const ObjectId named = IdOf(id);
+  const ObjectId object = IdOf(id);
   PutOptions options = OptionsOf(timeout, confirmed);
   options.claim = claim;
+  if (named) options.name = NameOf(id);
   return std::make_unique<Writer>(Value(WaitWithoutGil(interrupt, [&](const Interrupt* by) {
     options.interrupt = by;
-    return client.Create(named, size, tail.bytes(), options);
+    return client.Create(object, size, tail.bytes(), options);
   })));
 }
 
@@ -253,7 +260,8 @@ void DefineValues(py::module_& m) {
       .def_readonly("pins", &ObjectInfo::pins)
       .def_property_readonly("age", [](const ObjectInfo& info) { return Seconds(info.age); })
       .def_readonly("state", &ObjectInfo::state)
-      .def_readonly("origin", &ObjectInfo::origin);
+      .def_readonly("origin", &ObjectInfo::origin)
+      .def_readonly("name", &ObjectInfo::name);
   py::class_<PullProgress>(m, "PullProgress")
       .def_readonly("moved", &PullProgress::moved)
       .def_readonly("total", &PullProgress::total);
@@ -285,7 +293,8 @@ void DefineValues(py::module_& m) {
       .def_readonly("origin", &Event::origin)
       .def_readonly("id", &Event::id)
       .def_readonly("data_size", &Event::data_size)
-      .def_readonly("metadata_size", &Event::metadata_size);
+      .def_readonly("metadata_size", &Event::metadata_size)
+      .def_readonly("name", &Event::name);
   py::class_<Events>(m, "Events").def_readonly("dropped", &Events::dropped).def_readonly("events", &Events::events);
 }
 
@@ -303,10 +312,11 @@ void DefineClient(py::module_& m) {
       .def(py::init(&Connect), arg("socket"), kw_only(), arg("call_timeout") = ten, arg("read_only") = false,
            arg("name") = "python")
       .def("put", &Put, arg("id"), arg("data"), arg("metadata") = nothing, kw_only(), arg("timeout") = five,
-           arg("confirmed") = false, arg("interrupt") = py::none())
-      .def("put_many", &PutMany, arg("objects"), kw_only(), arg("timeout") = five, arg("confirmed") = false)
+           arg("confirmed") = false, arg("named") = true, arg("interrupt") = py::none())
+      .def("put_many", &PutMany, arg("objects"), kw_only(), arg("timeout") = five, arg("confirmed") = false,
+           arg("named") = true)
       .def("create", &Create, arg("id"), arg("size"), arg("metadata") = nothing, kw_only(), arg("timeout") = five,
-           arg("confirmed") = false, arg("claim") = true, arg("interrupt") = py::none())
+           arg("confirmed") = false, arg("claim") = true, arg("named") = true, arg("interrupt") = py::none())
       .def("get", &Get, arg("id"), arg("timeout") = ten, kw_only(), arg("interrupt") = py::none())
       .def("get_many", &GetMany, arg("ids"), arg("timeout") = ten, kw_only(), arg("interrupt") = py::none())
       .def("wait", &Wait, arg("ids"), arg("count") = py::none(), arg("timeout") = ten, kw_only(),

@@ -54,6 +54,7 @@ class ObjectInfo:
     age: Final[float]
     state: Final[ObjectState]
     origin: Final[Origin]
+    name: Final[str]
 
 class ObjectStat:
     here: Final[bool]
@@ -94,6 +95,7 @@ class Event:
     id: Final[ObjectId]
     data_size: Final[int]
     metadata_size: Final[int]
+    name: Final[str]
 
 class Events:
     dropped: Final[int]
@@ -147,6 +149,7 @@ class Client:
         *,
         timeout: Seconds = ...,
         confirmed: bool = ...,
+        named: bool = ...,
         interrupt: Interrupt | None = ...,
     ) -> None: ...
     def put_many(
@@ -155,6 +158,7 @@ class Client:
         *,
         timeout: Seconds = ...,
         confirmed: bool = ...,
+        named: bool = ...,
     ) -> list[Error | None]: ...
     def create(
         self,
@@ -165,6 +169,7 @@ class Client:
         timeout: Seconds = ...,
         confirmed: bool = ...,
         claim: bool = ...,
+        named: bool = ...,
         interrupt: Interrupt | None = ...,
     ) -> Writer: ...
     def get(self, id: IdLike, timeout: Seconds = ..., *, interrupt: Interrupt | None = ...) -> Object: ...

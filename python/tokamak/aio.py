@@ -37,8 +37,8 @@ class Client:
     MOST_OF_MANY = 1024
 
     def __init__(self, socket: str | os.PathLike[str] | None = None, *, call_timeout: Seconds = 10.0, read_only: bool = False,
-                 name: str = "python") -> None:
-        self.blocking = blocking.Client(socket, call_timeout=call_timeout, read_only=read_only, name=name)
+                 name: str = "python", keep_names: bool = True) -> None:
+        self.blocking = blocking.Client(socket, call_timeout=call_timeout, read_only=read_only, name=name, keep_names=keep_names)
         self._line = self.blocking._connected()  # of the gets
         self._gets = Gets(self._line)
         self._futures: dict[int, asyncio.Future[Object]] = {}

@@ -32,15 +32,19 @@ class Client:
     A client goes on where its connection ends: in a forked child, and after the daemon was restarted, the next call connects
     anew (not with reconnect=False: then calls raise). What was got before can be read on; a call that was under way when the
     daemon ended raises Unavailable, and so do calls until there is a daemon again.
+
+    The str that an id is made of is kept with what is put, on each node that has it, and shown by list(), stat(), events and
+    `tok ls`; not one of more than 255 bytes of UTF-8 or with control characters, and none with keep_names=False.
     """
 
     def __init__(self, socket: str | os.PathLike[str] | None = None, *, call_timeout: Seconds = 10.0, read_only: bool = False,
-                 name: str = "python", reconnect: bool = True) -> None:
+                 name: str = "python", reconnect: bool = True, keep_names: bool = True) -> None:
         path = default_socket() if socket is None else os.fspath(socket)
         if not isinstance(path, str) or "\0" in path:
             raise ValueError(f"a socket has a path without NUL, which is a str, not {path!r}")
         self._socket, self._call_timeout, self._read_only, self._name, self._reconnect = (path, call_timeout, read_only, name,
                                                                                          reconnect)
+        self._keep_names = keep_names
         self._lock = threading.Lock()  # of whoever connects anew
         self._closed = False
         self._line: _native.Client | None = self._connect()
@@ -93,7 +97,8 @@ class Client:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Another process connects anew.
-        return _make, (type(self), self._socket, self._call_timeout, self._read_only, self._name, self._reconnect)
+        return _make, (type(self), self._socket, self._call_timeout, self._read_only, self._name, self._reconnect,
+                       self._keep_names)
 
     def check(self) -> None:
         """Raises what ended the connection, if anything did. Does not connect anew."""
@@ -121,12 +126,14 @@ class Client:
         is dropped. timeout: how long to wait for room. AlreadyExists: the id is taken. put_array() keeps type and shape.
         """
         with _about(id):
-            self._connected().put(id, data, metadata, timeout=timeout, confirmed=confirmed, interrupt=interrupt)
+            self._connected().put(id, data, metadata, timeout=timeout, confirmed=confirmed, named=self._keep_names,
+                                  interrupt=interrupt)
 
     def put_many(self, objects: Iterable[tuple[IdLike, Readable] | tuple[IdLike, Readable, Readable]], *,
                  timeout: Seconds = 5.0, confirmed: bool = False, check: bool = True) -> list[Error | None]:
         """Puts (id, data) or (id, data, metadata) of each, in few messages. What check means: see prefetch()."""
-        return _checked(self._connected().put_many(objects, timeout=timeout, confirmed=confirmed), check)
+        return _checked(self._connected().put_many(objects, timeout=timeout, confirmed=confirmed, named=self._keep_names),
+                        check)
 
     def create(self, id: IdLike, size: int, metadata: Readable = b"", *, timeout: Seconds = 5.0, confirmed: bool = False,
                claim: bool = True, interrupt: Interrupt | None = None) -> Writer:
@@ -136,7 +143,7 @@ class Client:
         """
         with _about(id):
             return self._connected().create(id, size, metadata, timeout=timeout, confirmed=confirmed, claim=claim,
-                                            interrupt=interrupt)
+                                            named=self._keep_names, interrupt=interrupt)
 
     def put_object(self, id: IdLike, value: Any, *, timeout: Seconds = 5.0, confirmed: bool = False) -> None:
         """Puts a Python object: pickled, with its large buffers (NumPy arrays, bytearrays in PickleBuffer) beside the pickle."""
@@ -219,7 +226,10 @@ class Client:
         return self._look(lambda line: line.contains(id))
 
     def list(self, limit: int | None = None, after: IdLike | None = None) -> Sequence[ObjectInfo]:
-        """The objects of this node in the order of their ids, those after `after`, at most `limit`."""
+        """The objects of this node in the order of their ids, those after `after`, at most `limit`.
+
+        The name of each is the str that it was put under; "" where none is kept.
+        """
         return self._look(lambda line: line.list(limit, after))
 
     def stat(self, id: IdLike) -> ObjectStat:
@@ -297,8 +307,9 @@ def _checked(errors: list[Error | None], check: bool) -> list[Error | None]:
     return errors
 
 
-def _make(kind: type[Client], socket: str, call_timeout: Seconds, read_only: bool, name: str, reconnect: bool) -> Client:
-    return kind(socket, call_timeout=call_timeout, read_only=read_only, name=name, reconnect=reconnect)
+def _make(kind: type[Client], socket: str, call_timeout: Seconds, read_only: bool, name: str, reconnect: bool,
+          keep_names: bool) -> Client:
+    return kind(socket, call_timeout=call_timeout, read_only=read_only, name=name, reconnect=reconnect, keep_names=keep_names)
 
 
 _clients: weakref.WeakSet[Client] = weakref.WeakSet()

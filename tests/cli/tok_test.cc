@@ -373,9 +373,10 @@ TEST_F(TokTest, WhateverHappensAUserGetsOneLineAndAnExitCode) {
   ExpectFailure(1, {"put", Path("bad\xff")}, {"bad\\xff", "--as"});
   EXPECT_EQ(DoJson({"put", Path("bad\xff"), "--as", "odd"})["path"], Path("bad\\xff"));
   Do({"put", Path("greeting"), "--as", "esc\x1b[2J\nape"});
-  Do({"ls"});
-  EXPECT_TRUE(absl::StrContains(text_, "  esc\\x1b[2J\\x0aape\n")) << text_;
-  EXPECT_EQ(DoJson({"stat", "esc\x1b[2J\nape"})["name"], "esc\x1b[2J\nape");
+  EXPECT_TRUE(absl::StrContains(text_, "put esc\\x1b[2J\\x0aape: ")) << text_;
+  EXPECT_EQ(DoJson({"stat", "esc\x1b[2J\nape"})["name"], "") << "it can be got, and is not kept to be shown";
+  Do({"get", "esc\x1b[2J\nape", "-o", Path("escaped")});
+  EXPECT_EQ(Read(Path("escaped")), "hello");
   EXPECT_EQ(Run({"lib/cli/tok", "--state", Path("s\xff"), "up"}), 2);
   EXPECT_TRUE(absl::StrContains(text_, "s\\xff is not UTF-8")) << text_;
 

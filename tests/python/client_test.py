@@ -83,6 +83,38 @@ def test_many_are_put_and_got_at_once(client, name):
     assert isinstance(failed.value.errors[0], tokamak.AlreadyExists) and failed.value.errors[1] is None
 
 
+def names_of(client):
+    return {info.name for info in client.list() if info.name}
+
+
+def test_a_str_is_kept_with_what_is_put_and_goes_with_its_copies(client, other, name):
+    names = {f"{name} grün {way}" for way in ("put", "many", "create", "object", "array")}
+    client.put(f"{name} grün put", b"1")
+    client.put_many([(f"{name} grün many", b"1")])
+    with client.create(f"{name} grün create", 100_000):
+        pass
+    client.put_object(f"{name} grün object", {"a": 1})
+    client.put_array(f"{name} grün array", [1.0])
+    assert names <= names_of(client)
+    assert client.stat(f"{name} grün put").object.name == f"{name} grün put"
+    held = other.get_many(names, PATIENCE)
+    assert names <= names_of(other)
+    del held
+
+
+def test_no_name_is_kept_where_none_may_be_or_none_is_wanted(cluster, client, name):
+    before = names_of(client)
+    long, controls = name + "x" * 256, name + "\n"
+    for id in (tokamak.ObjectId.from_name(name), long, controls):
+        client.put(id, b"1")
+        assert client.stat(id).object.name == ""
+    quiet = pickle.loads(pickle.dumps(cluster.connect(0, keep_names=False)))
+    quiet.put(name + " quiet", b"1")
+    quiet.put_many([(name + " quiet too", b"1")])
+    quiet.put_array(name + " quiet array", [1.0])
+    assert names_of(client) == before
+
+
 def test_waiting_says_which_are_there(client, other, name):
     other.put(f"{name} b", b"x")
     ids = [f"{name} a", f"{name} b"]
@@ -164,6 +196,7 @@ def test_a_subscriber_hears_what_is_sealed_and_deleted(client, name):
         seen += [event for event in subscription.next(PATIENCE).events if event.id == id]
     assert [event.kind for event in seen] == [tokamak.EventKind.SEALED, tokamak.EventKind.DELETED]
     assert seen[0].data_size == 3
+    assert [event.name for event in seen] == [name, name]
     with pytest.raises(tokamak.DeadlineExceeded):
         while True:
             subscription.next(0)
