@@ -25,10 +25,12 @@ def build(kernel, work):
     if is_built(kernel):
         return
     common = kernel.abi.rsplit("-", 1)[0] + "-common"
-    headers = [f"linux-headers-{kernel.abi}", f"linux-headers-{common}", "linux-kbuild-6.1", "linux-compiler-gcc-12-x86"]
-    debs = packages.fetch({name: kernel.version for name in [*headers, SOURCE]}, work)
+    headers = [f"linux-headers-{kernel.abi}", f"linux-headers-{common}"]
+    # Their names have no kernel's number: while Debian signs the next kernel, apt has them for that only. The headers take newer ones.
+    tools = {name: packages.candidate(name) for name in ["linux-kbuild-6.1", "linux-compiler-gcc-12-x86"]}
+    debs = packages.fetch({**{name: kernel.version for name in [*headers, SOURCE]}, **tools}, work)
     tree = work / "headers"
-    for name in headers:
+    for name in [*headers, *tools]:
         packages.unpack(debs[name], tree)
     build_folder = tree / "usr/src" / f"linux-headers-{kernel.abi}"
     # The one absolute path in Debian's headers: that of the headers which all flavours share.
