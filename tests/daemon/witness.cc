@@ -136,7 +136,7 @@ Status Witness::Get(Client& client, uint32_t node, const std::string& id, Timeou
   return buffer.status();
 }
 
-void Witness::GetLast(Client& client, uint32_t node, const std::vector<std::string>& ids, Timeout timeout) {
+void Witness::GetAll(Client& client, uint32_t node, const std::vector<std::string>& ids, Timeout timeout, bool last) {
   std::vector<ObjectId> objects;
   std::vector<size_t> places;
   for (const std::string& id : ids) {
@@ -147,6 +147,7 @@ void Witness::GetLast(Client& client, uint32_t node, const std::vector<std::stri
   const int64_t end = Now();
   for (size_t i = 0; i < ids.size(); ++i) {
     EndGet(places[i], end, ids[i], buffers[i]);
+    if (!last) continue;
     const std::lock_guard<std::mutex> lock(mutex_);
     history_.MarkLast(places[i]);
   }

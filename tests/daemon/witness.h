@@ -34,8 +34,9 @@ class Witness final {
   // Puts a new content of the smallest size under each, all at once and not confirmed.
   void PutSmall(Client& client, uint32_t node, const std::vector<std::string>& ids);
 
-  // Gets all of `ids` when everything has healed: each must be answered.
-  void GetLast(Client& client, uint32_t node, const std::vector<std::string>& ids, Timeout timeout);
+  // Gets all of `ids` at once. When everything has healed, and nothing follows (`last`): each must be
+  // answered, and on all nodes alike.
+  void GetAll(Client& client, uint32_t node, const std::vector<std::string>& ids, Timeout timeout, bool last);
 
   // What `node` has put is gone with it.
   void Lost(uint32_t node);
