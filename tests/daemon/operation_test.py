@@ -118,12 +118,12 @@ class HoldingProgram:
             self.connection.settimeout(PATIENCE)
             self.connection.connect(socket_path)
             self.ask(1, struct.pack("<BI", 1, 1) + b"x" + struct.pack("<Q", 0))
-            self.ask(2, b"\x01" * 20 + struct.pack("<QQQB", 4096, 0, 0, 0))
+            self.ask(2, b"\x01" * 20 + struct.pack("<QQQBI", 4096, 0, 0, 0, 0))
         finally:
             libc.prctl(15, name.value, 0, 0, 0)
 
     def ask(self, kind, body):
-        frame = struct.pack("<IHHQII", 0x4b414d54, 4, kind, kind, len(body), 0) + body
+        frame = struct.pack("<IHHQII", 0x4b414d54, 5, kind, kind, len(body), 0) + body
         self.connection.sendall(struct.pack("<I", len(frame)) + frame)
         answer = self.connection.recv(65536)
         status = struct.unpack_from("<I", answer, 4 + 20)[0]
