@@ -121,9 +121,11 @@ int RunMany(const CommandLine& command, const std::string& program, const std::s
   return *code != kDone ? *code : reported;
 }
 
-// Where Bazel puts what a program needs: in a folder of its own, or, for a program that another one
-// needs, beside it.
+// Where ci/install puts it; or Bazel: in a folder of the program's own, or, for a program that another
+// one needs, beside it.
 std::string FindScript(const std::string& program, const char* name) {
+  const fs::path installed = fs::path(program).parent_path().parent_path() / "share/tokamak/experiment/report.py";
+  if (fs::exists(installed)) return installed.string();
   const fs::path beside = fs::absolute(name).parent_path() / "report.py";
   return fs::exists(beside) ? beside.string() : program + ".runfiles/tokamak/sim/scenario/report.py";
 }
@@ -139,9 +141,11 @@ int ExperimentProgram(int argc, char** argv, VirtualTime& time) {
   if (const char* folder = std::getenv("BUILD_WORKING_DIRECTORY")) fs::current_path(folder);
   CommandLine command;
   CLI::App app(
-      "Experiments on a simulated RoCE network. Scenarios: sim/scenario/scenarios, docs/simulation.md.\n"
+      "Experiments on a simulated RoCE network. Scenarios to begin with: sim/scenario/scenarios, or where packages "
+      "are\n"
+      "installed /usr/share/tokamak/experiment/scenarios; docs/simulation.md.\n"
       "Exit codes: 0 done, 1 broken, 2 wrong use, 3 frozen network, 4 duration over, 5 transfers failed.",
-      "experiment");
+      fs::path(argv[0]).filename().string());
   app.require_subcommand(1);
   CLI::App* run = app.add_subcommand("run", "runs a scenario: summary.json, CSV files and report.html");
   CLI::App* sweep = app.add_subcommand("sweep", "runs a scenario for all combinations of values, and compares them");
@@ -165,8 +169,9 @@ int ExperimentProgram(int argc, char** argv, VirtualTime& time) {
     return app.exit(error) == 0 ? kDone : kWrongUse;
   }
   if (command.report && !fs::exists(script)) {
-    return Fail(kWrongUse,
-                "report.py is not where `bazel run` puts it, so there can be no report.html: add --no-report");
+    return Fail(
+        kWrongUse,
+        "report.py is not where `bazel run` or ci/install puts it, so there can be no report.html: add --no-report");
   }
   std::error_code error;
   fs::create_directories(command.out, error);
