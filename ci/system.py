@@ -55,7 +55,7 @@ PARTS = (
          ("//tests/bench/cluster:mpi_test", "//tests/daemon:operation_test")),
     Part("frameworks", "torch and pandas read and write objects in place", 2, ("system",), ("//tests/python:frameworks_test",)),
     Part("builds", "everything is built, also what no test needs: benchmarks and long runs", 5, ("system",), builds=("//...",)),
-    Part("containers", "the image: three containers move objects, a holder is killed", 6, ("demo", "docker"), commands=(("ci/docker",),)),
+    Part("containers", "the image: three containers move objects, a holder is killed", 6, ("package", "docker"), commands=(("ci/docker",),)),
     Part("interop", "the software NIC beside Soft-RoCE, the demo on Soft-RoCE: what takes minutes in a guest", 20, ("test", "lab"),
          ("//tests/cli:rxe_demo_test", "//tests/interop:exchange_with_rxe_test", "//tests/interop:rping_with_rxe_test",
           "//tests/interop:tokd_with_rxe_test")),
