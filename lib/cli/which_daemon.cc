@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
@@ -23,7 +24,8 @@ absl::StatusOr<std::string> FindSocket(const Flags& flags) {
   const char* const socket = std::getenv("TOKAMAK_SOCKET");
   if (!flags.cluster_chosen && socket != nullptr && *socket != '\0') return std::string(socket);
   const auto cluster = LoadCluster(flags.state);
-  if (!flags.cluster_chosen && absl::IsNotFound(cluster.status()) && access(kServiceSocket, F_OK) == 0) {
+  if (!flags.cluster_chosen && absl::IsNotFound(cluster.status()) &&
+      (access(kServiceSocket, F_OK) == 0 || errno == EACCES)) {  // connecting says what refuses
     return std::string(kServiceSocket);
   }
   if (!cluster.ok()) return cluster.status();

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "lib/os/path_remedies.h"
 
 namespace tokamak::os {
 namespace {
@@ -22,12 +23,16 @@ constexpr mode_t kMode = S_IRUSR | S_IWUSR;
 
 std::string LockPath(const std::string& path) { return path + ".lock"; }
 
-absl::Status SystemError(const std::string& what) {
-  const std::string text = absl::StrCat(what, ": ", std::strerror(errno));
-  if (errno == ENOENT) return absl::NotFoundError(text);
-  if (errno == EACCES || errno == EPERM) return absl::PermissionDeniedError(text);
-  if (errno == EMFILE) return absl::ResourceExhaustedError(absl::StrCat(text, ": close some, or raise ulimit -n"));
+absl::Status SystemError(const std::string& what, int error = errno, const std::string& remedy = "") {
+  const std::string text = absl::StrCat(what, ": ", std::strerror(error), remedy);
+  if (error == ENOENT) return absl::NotFoundError(text);
+  if (error == EACCES || error == EPERM) return absl::PermissionDeniedError(text);
+  if (error == EMFILE) return absl::ResourceExhaustedError(absl::StrCat(text, ": close some, or raise ulimit -n"));
   return absl::UnavailableError(text);
+}
+
+absl::Status CannotMake(const std::string& path, int error) {
+  return SystemError(absl::StrCat("cannot make a socket at ", path), error, ListenRemedy(path, error));
 }
 
 absl::Status InUse(const std::string& path) {
@@ -72,7 +77,7 @@ absl::StatusOr<FileDescriptor> LockSocketPath(const std::string& path) {
   if (const auto address = ToAddress(path); !address.ok()) return address.status();
   for (;;) {
     FileDescriptor lock(open(LockPath(path).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kMode));
-    if (!lock.valid()) return SystemError(absl::StrCat("cannot make a socket at ", path));
+    if (!lock.valid()) return CannotMake(path, errno);
     if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno == EINTR) continue;
       return errno == EWOULDBLOCK ? InUse(path) : SystemError(absl::StrCat("cannot lock ", LockPath(path)));
@@ -92,7 +97,7 @@ absl::StatusOr<FileDescriptor> BindSocketPath(const std::string& path, int most_
   // The file gets the socket's mode, so it is never open to others, not even for a moment.
   if (!socket.valid() || fchmod(socket.get(), kMode) != 0 ||
       bind(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof(*address)) != 0) {
-    return SystemError(absl::StrCat("cannot make a socket at ", path));
+    return CannotMake(path, errno);
   }
   // Widened afterwards: the umask, which a service sets to its user alone, narrows what bind makes.
   // Whoever may write in the folder may have put a link there meanwhile: what that leads to is not
@@ -117,7 +122,8 @@ absl::StatusOr<FileDescriptor> ConnectSocketPath(const std::string& path, base::
   const timeval limit = {wait / 1'000'000, wait % 1'000'000};
   if (setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) != 0) return SystemError("SO_SNDTIMEO");
   while (ConnectTo(socket, *address) != 0) {
-    if (errno != EINTR) return SystemError(absl::StrCat("cannot connect to ", path));
+    const int error = errno;
+    if (error != EINTR) return SystemError(absl::StrCat("cannot connect to ", path), error, ConnectRemedy(path, error));
   }
   return socket;
 }

@@ -213,11 +213,16 @@ TEST_F(UnixSocketTest, PathsThatAreNoneAreRefused) {
     EXPECT_TRUE(absl::IsInvalidArgument(UnixListener::Listen(loop_, path, [](FileDescriptor) {}).status()));
     EXPECT_TRUE(absl::IsInvalidArgument(UnixSocket::Connect(path).status()));
   }
-  EXPECT_TRUE(absl::IsNotFound(UnixListener::Listen(loop_, "/nowhere/socket", [](FileDescriptor) {}).status()));
+  const absl::Status nowhere = UnixListener::Listen(loop_, "/nowhere/socket", [](FileDescriptor) {}).status();
+  EXPECT_TRUE(absl::IsNotFound(nowhere));
+  EXPECT_NE(nowhere.message().find("No such file or directory: there is no folder /nowhere; "), std::string::npos)
+      << nowhere;
 }
 
 TEST_F(UnixSocketTest, ConnectingToNobodySaysWhy) {
-  EXPECT_TRUE(absl::IsNotFound(UnixSocket::Connect(path_).status()));
+  const absl::Status none = UnixSocket::Connect(path_).status();
+  EXPECT_TRUE(absl::IsNotFound(none));
+  EXPECT_NE(none.message().find("start one with tokd --socket "), std::string::npos) << none;
   Stranger().Close();
   EXPECT_TRUE(absl::IsUnavailable(UnixSocket::Connect(path_).status()));
   EXPECT_EQ(unlink(path_.c_str()), 0);
