@@ -1,5 +1,7 @@
 """torch and pandas: tensors and frames lie in shared memory, and are read there, by whatever process."""
 
+import multiprocessing
+
 import numpy
 import pandas
 import pytest
@@ -8,7 +10,8 @@ import torch.utils.data
 import torch.utils.dlpack
 
 import tokamak
-from conftest import pins
+import tokamak.testing
+from conftest import PATIENCE, pins
 
 
 def test_a_tensor_is_put_and_read_in_place_by_dlpack(client, other, name):
@@ -66,12 +69,56 @@ class Samples(torch.utils.data.Dataset):
         return torch.from_dlpack(self.client.get_tensor(f"{self.name} {number}")).clone()
 
 
+def put_samples(client, name, first):
+    for number in range(16):
+        client.put_array(f"{name} {number}", numpy.full(10, first + number, "int64"))
+
+
 @pytest.mark.parametrize("start", ["fork", "spawn"])
 def test_workers_of_a_data_loader_read_by_the_client_of_their_dataset(client, name, start):
-    for number in range(16):
-        client.put_array(f"{name} {number}", numpy.full(10, number, "int64"))
+    put_samples(client, name, 0)
     loader = torch.utils.data.DataLoader(Samples(client, name, 16), batch_size=4, num_workers=2, multiprocessing_context=start)
     assert sorted(batch[0, 0].item() for batch in loader) == [0, 4, 8, 12]
+
+
+class HalfAtATime(Samples):
+    """Its second half is read once the gate is open."""
+
+    def __init__(self, client, name, count, gate):
+        super().__init__(client, name, count)
+        self.gate = gate
+
+    def __getitem__(self, number):
+        if number >= self.count // 2:
+            assert self.gate.wait(PATIENCE)
+        return super().__getitem__(number)
+
+
+def epoch_with_a_restart(name, start, reconnect):
+    """What the workers of a loader have read: half of it from one daemon, half from the next, which holds other samples."""
+    with tokamak.testing.Cluster() as lonely:
+        client = lonely.connect(call_timeout=PATIENCE, reconnect=reconnect)
+        put_samples(client, name, 0)
+        gate = multiprocessing.get_context(start).Event()
+        loader = torch.utils.data.DataLoader(HalfAtATime(client, name, 16, gate), batch_size=4, num_workers=2, multiprocessing_context=start,
+                                             timeout=PATIENCE)
+        batches = iter(loader)
+        read = [next(batches)[:, 0].tolist() for _ in range(2)]  # one of each worker: both are connected, and neither is in a call
+        lonely.nodes[0].kill()
+        lonely.nodes[0].restart()
+        put_samples(lonely.connect(), name, 100)
+        gate.set()
+        return read + [batch[:, 0].tolist() for batch in batches]
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_a_data_loader_goes_on_where_the_daemon_is_restarted_in_the_middle_of_an_epoch(name, start):
+    assert epoch_with_a_restart(name, start, reconnect=True) == [[0, 1, 2, 3], [4, 5, 6, 7], [108, 109, 110, 111], [112, 113, 114, 115]]
+
+
+def test_a_data_loader_whose_client_does_not_reconnect_ends_with_the_daemon(name):
+    with pytest.raises(tokamak.Unavailable, match="connect again"):
+        epoch_with_a_restart(name, "spawn", reconnect=False)  # a forked worker would have no connection to begin with
 
 
 def test_a_frame_is_read_in_place(client, other, name):
