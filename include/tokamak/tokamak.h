@@ -372,6 +372,43 @@ size_t tokamak_nodes_count(const tokamak_nodes* nodes);                         
 const tokamak_node_info* tokamak_nodes_at(const tokamak_nodes* nodes, size_t number); /* beyond the last: NULL */
 void tokamak_nodes_free(tokamak_nodes* nodes);
 
+typedef enum tokamak_node_state {
+  TOKAMAK_NODE_ALIVE = 0,
+  TOKAMAK_NODE_SUSPECTED = 1, /* it did not answer */
+  TOKAMAK_NODE_SILENT = 2     /* the directory has not heard of it for its lease */
+} tokamak_node_state;
+
+/* One that a node counts; docs/metrics.md has them. */
+typedef struct tokamak_node_number {
+  const char* name; /* unit last: store_used_bytes; totals since the start end in _total */
+  uint64_t value;
+  uint64_t reserved[2]; /* 0 */
+} tokamak_node_number;
+
+/* All nodes, as the others see them. Given back by tokamak_cluster_free. */
+typedef struct tokamak_cluster tokamak_cluster;
+
+/* Texts and numbers live as long as the tokamak_cluster that this is of. */
+typedef struct tokamak_viewed_node {
+  tokamak_node_info info;
+  int32_t state;                      /* a tokamak_node_state */
+  uint64_t unheard_microseconds;      /* since it answered, or the directory heard of it */
+  const char* page;                   /* "10.0.0.1:9464", where it answers HTTP; "": nowhere, or unknown */
+  const tokamak_node_number* numbers; /* what it says of itself; NULL: it did not say */
+  size_t numbers_count;
+  uint64_t reserved[4]; /* 0 */
+} tokamak_viewed_node;
+
+/* All nodes with their states and what each says of itself, by name, whichever node is asked. Takes
+ * some two seconds where one does not answer. */
+tokamak_code tokamak_get_cluster(tokamak_client* client, tokamak_cluster** cluster);
+/* 1: the directory answered. 0: these are the nodes that it named last. Of NULL: 0. */
+int tokamak_cluster_located(const tokamak_cluster* cluster);
+size_t tokamak_cluster_count(const tokamak_cluster* cluster); /* of NULL: 0 */
+/* Beyond the last: NULL. */
+const tokamak_viewed_node* tokamak_cluster_at(const tokamak_cluster* cluster, size_t number);
+void tokamak_cluster_free(tokamak_cluster* cluster);
+
 /* ---- Events: tokamak_subscribe ... tokamak_unsubscribe ---- */
 
 typedef enum tokamak_event_kind {

@@ -60,6 +60,9 @@ static void null_is_refused(tokamak_client* client) {
   tokamak_unsubscribe(NULL);
   tokamak_names_free(NULL);
   tokamak_nodes_free(NULL);
+  EXPECT(tokamak_get_cluster(client, NULL) == TOKAMAK_INVALID_ARGUMENT);
+  EXPECT(tokamak_cluster_located(NULL) == 0 && tokamak_cluster_count(NULL) == 0 && tokamak_cluster_at(NULL, 0) == NULL);
+  tokamak_cluster_free(NULL);
   EXPECT(tokamak_buffer_data(NULL) == NULL && tokamak_buffer_size(NULL) == 0);
   tokamak_put_options options = {0, 0, 0, NULL};
   EXPECT(tokamak_put(client, &id, "x", 1, NULL, 0, &options) == TOKAMAK_INVALID_ARGUMENT);
@@ -207,6 +210,25 @@ static void the_cluster_is_known(tokamak_client* client) {
   EXPECT(tokamak_nodes_at(nodes, 0)->capacity == tokamak_capacity(client) && tokamak_capacity(client) > 0);
   tokamak_nodes_free(nodes);
   EXPECT(tokamak_status(client) == TOKAMAK_OK);
+}
+
+static void the_cluster_is_seen(const char* socket) {
+  tokamak_client* client = NULL;
+  tokamak_cluster* cluster = NULL;
+  EXPECT(tokamak_connect(socket, NULL, &client) == TOKAMAK_OK && tokamak_get_cluster(client, &cluster) == TOKAMAK_OK);
+  const uint64_t capacity = tokamak_capacity(client);
+  tokamak_disconnect(client); /* the view outlives it */
+  EXPECT(tokamak_cluster_located(cluster) == 1 && tokamak_cluster_count(cluster) == 1);
+  EXPECT(tokamak_cluster_at(cluster, 1) == NULL);
+  const tokamak_viewed_node* const node = tokamak_cluster_at(cluster, 0);
+  EXPECT(node->info.is_this == 1 && node->info.capacity == capacity);
+  EXPECT(node->state == TOKAMAK_NODE_ALIVE && node->unheard_microseconds == 0);
+  uint64_t told = 0;
+  for (size_t i = 0; i < node->numbers_count; ++i) {
+    if (strcmp(node->numbers[i].name, "store_capacity_bytes") == 0) told = node->numbers[i].value;
+  }
+  EXPECT(told == capacity);
+  tokamak_cluster_free(cluster);
 }
 
 static void events_are_told(tokamak_client* client) {
@@ -437,6 +459,7 @@ int main(int argc, char** argv) {
   an_object_is_filled_in_place(client);
   many_are_got_at_once(client);
   the_cluster_is_known(client);
+  the_cluster_is_seen(argv[1]);
   events_are_told(client);
   gets_are_under_way_at_once(client);
   objects_are_brought_and_pinned(client);

@@ -272,6 +272,7 @@ absl::optional<FakeDaemon::Bytes> FakeDaemon::Reply(uint64_t number, Peer& peer,
       reply.more = is_first;
       ViewedEntry& node = reply.nodes.emplace_back();
       node.node = {is_first ? "fake" : "other", "nowhere", "none", 1, kCapacity, is_first};
+      if (is_first) node.page = "fake:9464";
       if (is_first) node.numbers = {{"store_sealed_objects", store_->statistics().sealed_objects}};
       if (!is_first) node.state = NodeState::kSuspected;
       if (!is_first) node.unheard_microseconds = 7'000'000;

@@ -19,10 +19,12 @@ using tokamak::Access;
 using tokamak::Buffer;
 using tokamak::Client;
 using tokamak::ClientOptions;
+using tokamak::ClusterView;
 using tokamak::Event;
 using tokamak::Events;
 using tokamak::MutableBuffer;
 using tokamak::NodeInfo;
+using tokamak::NodeNumber;
 using tokamak::ObjectId;
 using tokamak::ObjectInfo;
 using tokamak::ObjectStat;
@@ -34,6 +36,7 @@ using tokamak::Status;
 using tokamak::StatusCode;
 using tokamak::Subscription;
 using tokamak::Timeout;
+using tokamak::ViewedNode;
 using tokamak::WaitOptions;
 using tokamak::client::c::Guarded;
 using tokamak::client::c::IdOf;
@@ -57,6 +60,12 @@ struct tokamak_nodes {
   std::vector<tokamak_node_info> infos;  // what points at them
 };
 
+struct tokamak_cluster {
+  ClusterView view;                          // the texts
+  std::vector<tokamak_node_number> numbers;  // what points at them, of all nodes
+  std::vector<tokamak_viewed_node> nodes;
+};
+
 struct tokamak_subscription {
   Subscription subscription;
   std::deque<Event> events;        // that came, and did not fit
@@ -72,6 +81,7 @@ static_assert(TOKAMAK_SCOPE_ANYWHERE == static_cast<int>(Scope::kAnywhere) &&
 static_assert(TOKAMAK_UNAUTHENTICATED == static_cast<int>(StatusCode::kUnauthenticated));
 static_assert(TOKAMAK_STATE_ABORTED == static_cast<int>(tokamak::ObjectState::kAborted));
 static_assert(TOKAMAK_ORIGIN_PULLED == static_cast<int>(tokamak::Origin::kPulled));
+static_assert(TOKAMAK_NODE_SILENT == static_cast<int>(tokamak::NodeState::kSilent));
 static_assert(TOKAMAK_EVENT_REFUSED == static_cast<int>(tokamak::EventKind::kRefused));
 
 // Bytes may be NULL where there are none.
@@ -101,6 +111,32 @@ tokamak_node_info ToC(const NodeInfo& node) {
   c.incarnation = node.incarnation;
   c.capacity = node.capacity;
   c.is_this = node.is_this ? 1 : 0;
+  return c;
+}
+
+// `numbers` are those of this node.
+tokamak_viewed_node ToC(const ViewedNode& node, const tokamak_node_number* numbers) {
+  tokamak_viewed_node c{};
+  c.info = ToC(node.info);
+  c.state = static_cast<int32_t>(node.state);
+  c.unheard_microseconds = static_cast<uint64_t>(node.unheard_for.count());
+  c.page = node.page.c_str();
+  c.numbers = node.numbers.empty() ? nullptr : numbers;
+  c.numbers_count = node.numbers.size();
+  return c;
+}
+
+std::unique_ptr<tokamak_cluster> ToC(ClusterView view) {
+  auto c = std::make_unique<tokamak_cluster>();
+  c->view = std::move(view);
+  for (const ViewedNode& node : c->view.nodes) {
+    for (const NodeNumber& number : node.numbers) c->numbers.push_back({number.name.c_str(), number.value, {}});
+  }
+  size_t before = 0;  // of the nodes before
+  for (const ViewedNode& node : c->view.nodes) {
+    c->nodes.push_back(ToC(node, c->numbers.data() + before));
+    before += node.numbers.size();
+  }
   return c;
 }
 
@@ -513,6 +549,28 @@ const tokamak_node_info* tokamak_nodes_at(const tokamak_nodes* nodes, size_t num
 }
 
 void tokamak_nodes_free(tokamak_nodes* nodes) { delete nodes; }
+
+tokamak_code tokamak_get_cluster(tokamak_client* client, tokamak_cluster** cluster) {
+  return Guarded([&]() -> Status {
+    if (Status s = NoneNull(client, cluster); !s.ok()) return s;
+    Result<ClusterView> view = client->client.Cluster();
+    if (!view.ok()) return view.status();
+    *cluster = ToC(*std::move(view)).release();
+    return Status();
+  });
+}
+
+int tokamak_cluster_located(const tokamak_cluster* cluster) {
+  return cluster != nullptr && cluster->view.located ? 1 : 0;
+}
+
+size_t tokamak_cluster_count(const tokamak_cluster* cluster) { return cluster == nullptr ? 0 : cluster->nodes.size(); }
+
+const tokamak_viewed_node* tokamak_cluster_at(const tokamak_cluster* cluster, size_t number) {
+  return number < tokamak_cluster_count(cluster) ? &cluster->nodes[number] : nullptr;
+}
+
+void tokamak_cluster_free(tokamak_cluster* cluster) { delete cluster; }
 
 // ---- events
 
