@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "lib/node/object_keep.h"
 
 namespace tokamak::sim {
 
@@ -482,11 +483,13 @@ bool Life::Recover() {
 
 // ---- a node that ends in order
 
-// Whether some node that is well has a place for all of these bytes in one piece.
+// Whether some node that is well has a place for all of these bytes in one piece, beside its
+// programs' part.
 bool Life::HasRoom(uint32_t leaving, uint64_t bytes) const {
   for (uint32_t node = 0; node < options.nodes; ++node) {
     if (node == leaving || frozen_until_[node] >= Now()) continue;
-    if ((*cluster_)[node].store().statistics().largest_free_bytes >= bytes) return true;
+    const auto store = (*cluster_)[node].store().statistics();
+    if (store.largest_free_bytes >= bytes + store.capacity_bytes / node::ObjectKeep::kPartOfPrograms) return true;
   }
   return false;
 }

@@ -110,9 +110,14 @@ ObjectKeep::Answer ObjectKeep::WhyNot() const {
   if (services_.dropped.Contains(request_.version)) return Answer::kGone;
   if (services_.membership.fenced()) return Answer::kLater;
   if (services_.store.Contains(request_.version.id)) return Answer::kInUse;
-  const uint64_t room = services_.store.available_bytes();
-  const bool fits = request_.data_size <= room && request_.metadata_size <= room - request_.data_size;
-  return fits ? Answer::kKept : Answer::kNoRoom;
+  return LeavesRoom(request_.data_size, request_.metadata_size) ? Answer::kKept : Answer::kNoRoom;
+}
+
+bool ObjectKeep::LeavesRoom(uint64_t data_size, uint64_t metadata_size) const {
+  const uint64_t available = services_.store.available_bytes();
+  const uint64_t of_programs = services_.store.statistics().capacity_bytes / kPartOfPrograms;
+  const uint64_t room = available - std::min(available, of_programs);
+  return data_size <= room && metadata_size <= room - data_size;
 }
 
 void ObjectKeep::Pulled(const absl::Status& status) {
@@ -143,9 +148,14 @@ void ObjectKeep::KeepWhenAnnounced() {
 void ObjectKeep::Keep(const absl::Status& announced) {
   if (leaving()) return Say(Answer::kLeaving);
   if (!announced.ok()) return Say(Answer::kLater);
+  const absl::StatusOr<store::ObjectInfo> here = services_.store.Stat(request_.version.id);
   // Another content may have come, or it is gone again.
-  if (!services_.store.Keep(request_.version).ok()) return Say(Answer::kLater);
-  Say(Answer::kKept);
+  if (!here.ok() || here->version() != request_.version) return Say(Answer::kLater);
+  // Others may have come and been kept meanwhile, and it may be larger than it was said to be.
+  const store::Location& place = here->location;
+  const bool is_kept = here->origin == store::Origin::kCreatedHere;
+  if (!is_kept && !LeavesRoom(place.data_size, place.metadata_size)) return Say(Answer::kNoRoom);
+  Say(services_.store.Keep(request_.version).ok() ? Answer::kKept : Answer::kLater);
 }
 
 }  // namespace tokamak::node

@@ -6,6 +6,8 @@
 // directory's word: not what was deleted, not room, not an id that is in use.
 // Law: kKept is said of what is sealed here, kept, and known to the directory: a deletion finds it.
 // Law: a node that leaves itself keeps nothing for others.
+// Law: what is kept for others leaves a part of the store to this node's programs: it is never
+// evicted, and whoever is a peer can ask for it.
 //
 //   on the wire, service kObjects:
 //   keep     [2]  id  generation  data size  metadata size   -> [Answer]
@@ -43,6 +45,9 @@ class ObjectKeep final : public base::Handle {
     kLeaving = 6,  // this node leaves, too
   };
   static constexpr Answer kLastAnswer = Answer::kLeaving;
+
+  // Beyond this nothing is kept for others: the 16th part of the store is what its programs may have.
+  static constexpr uint64_t kPartOfPrograms = 16;
 
   static constexpr size_t kMaxAskedAbout = 64;  // objects of one HowFar; more is malformed
 
@@ -83,6 +88,8 @@ class ObjectKeep final : public base::Handle {
  private:
   bool leaving() const { return services_.evacuations > 0 || services_.membership.left(); }
   bool IsHere() const;
+  // Whether the programs have their part of the store beside an object of that size.
+  bool LeavesRoom(uint64_t data_size, uint64_t metadata_size) const;
   void Try();
   Answer WhyNot() const;
   void Pulled(const absl::Status& status);

@@ -1,8 +1,12 @@
 // What a node that leaves asks of another, and what it is answered.
 #include "lib/node/object_keep.h"
 
+#include <algorithm>
+#include <memory>
+#include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "tests/node/node_fixture.h"
 
@@ -134,6 +138,30 @@ TEST_F(ObjectKeepTest, RoomIsNotWaitedFor) {
   EXPECT_LT(took_, Milliseconds(100));
   ASSERT_EQ(at(0).store().Delete(Id("there")), absl::OkStatus());
   EXPECT_EQ(AnswerTo(RequestFor("x")), Answer::kKept);
+}
+
+// As a stranger does that fills a store with what is never evicted, and says that it is small.
+TEST_F(ObjectKeepTest, APeerThatAsksForMoreAndMoreLeavesTheProgramsTheirPart) {
+  Build(2);
+  std::vector<std::unique_ptr<Asked>> asked;
+  for (int i = 0; i < 14; ++i) {
+    const std::string name = absl::StrCat("x", i);
+    Put(1, name, 580'000);
+    ObjectKeep::Request request = RequestFor(name);
+    request.data_size = 1;
+    asked.push_back(Ask(request));
+  }
+  const auto all_answered = [&] {
+    return std::all_of(asked.begin(), asked.end(), [](const auto& one) { return one->answer.has_value(); });
+  };
+  ASSERT_TRUE(cluster_->RunUntil(all_answered, Seconds(100)));
+  const auto kept =
+      std::count_if(asked.begin(), asked.end(), [](const auto& one) { return one->answer == Answer::kKept; });
+  EXPECT_EQ(kept, 13);
+  EXPECT_EQ(asked.back()->answer, Answer::kNoRoom);
+  EXPECT_EQ(at(0).store().statistics().kept_bytes, 13u * 580'000);
+  EXPECT_EQ(AnswerTo(RequestFor("x0")), Answer::kKept) << "it is, already";
+  EXPECT_EQ(at(0).Put("of a program", (8 << 20) / ObjectKeep::kPartOfPrograms), absl::OkStatus());
 }
 
 TEST_F(ObjectKeepTest, AnIdThatIsInUseHereIsRefused) {
