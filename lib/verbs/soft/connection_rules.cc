@@ -31,9 +31,11 @@ Address DeviceAt(const Address& address, const Address& own) {
 }
 
 absl::Status CheckPeer(const Address& peer, const Address& own) {
-  if (peer.port != 0 && !peer.is_unspecified() && peer.is_ipv4() == own.is_ipv4()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("cannot connect to ", peer.ToString(), " from ", own.ToString(),
-                                                 ": an address of the same family and a port are needed"));
+  const bool names_one = !peer.is_unspecified() && !IsMulticastOrBroadcast(peer);
+  if (peer.port != 0 && names_one && peer.is_ipv4() == own.is_ipv4()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("cannot connect to ", peer.ToString(), " from ", own.ToString(),
+                   ": the address of one device, of the same family, and a port are needed"));
 }
 
 bool IsDefaultPkey(uint16_t pkey) { return (pkey | kPkeyMembership) == 0xffff; }

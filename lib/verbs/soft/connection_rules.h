@@ -25,7 +25,8 @@ constexpr uint8_t kMaxCmRetries = 15;
 // a udp_port that is that one's too is 0, and so is the service's port.
 Address DeviceAt(const Address& address, const Address& own);
 
-// kInvalidArgument unless `peer` can be asked by the device `own`: a port at an address of its family.
+// kInvalidArgument unless `peer` can be asked by the device `own`: a port at the address of one
+// device, of its family. Others may have said where a peer is: what they name may be a group.
 absl::Status CheckPeer(const Address& peer, const Address& own);
 
 // The default partition, the only one here, as a full or a limited member.

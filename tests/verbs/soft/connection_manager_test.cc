@@ -101,6 +101,17 @@ TEST_F(ConnectionManagerTest, NobodyListensNamesAddressAndRemedy) {
   EXPECT_THAT(active.status.ToString(), HasSubstr("nobody listens at 10.0.0.2:7000: start the service"));
 }
 
+TEST_F(ConnectionManagerTest, NothingIsSentToAGroup) {
+  for (const char* const group : {"224.0.0.251:7000@5353", "255.255.255.255:7000"}) {
+    End active(*a_);
+    const absl::Status status = active.Connect(*Address::Parse(group));
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << group;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("the address of one device"));
+  }
+  Run(Seconds(10));
+  EXPECT_EQ(wire_.Names(), "");
+}
+
 TEST_F(ConnectionManagerTest, NobodyAnswersIsUnreachableAtTheDeadline) {
   End active(*a_);
   ConnectOptions options;
