@@ -188,6 +188,24 @@ TEST_F(DaemonStartTest, SighupReadsItsFileAgainAndTheLogIsJson) {
       << ended.text;
 }
 
+TEST_F(DaemonStartTest, AFileThatHasBecomeWrongChangesNothingAndLosesNothingAtSighup) {
+  const std::string file = folder_.Path("tokd.json");
+  std::ofstream(file) << R"({"quota": 0})";
+  TokdProcess tokd(folder_, 1, {"--config", file});
+  tokd.AwaitReady();
+  Client client = tokd.Connect();
+  ASSERT_TRUE(client.Put(ObjectId::FromName("a"), Pattern(100, 1)).ok());
+
+  std::ofstream(file) << R"({"quota": 1e999})";
+  tokd.Signal(SIGHUP);
+  const std::string said = absl::StrCat("reload: nothing was changed: tokd: --config: ", file,
+                                        ": it is no JSON that can be read: a number is out of range\n");
+  ASSERT_TRUE(Eventually([&] { return absl::StrContains(tokd.log(), said); })) << tokd.log();
+  EXPECT_TRUE(client.Create(ObjectId::FromName("b"), 2000).ok());
+  EXPECT_TRUE(client.Get(ObjectId::FromName("a"), kPatience).ok());
+  EXPECT_EQ(tokd.Terminate().status.code, 0);
+}
+
 TEST_F(DaemonStartTest, WhatMayBeLostByAStopWithoutEvacuationIsCounted) {
   TokdProcess tokd(folder_, 1, {});
   tokd.AwaitReady();
