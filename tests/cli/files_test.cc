@@ -247,8 +247,10 @@ TEST_F(FilesTest, AnIdStandsForTheNameThatIsKept) {
   Make("d/b", "2");
   ASSERT_TRUE(PutPath(client_, undo_, Path("a"), "far/greeting").ok());
   ASSERT_TRUE(PutPath(client_, undo_, Path("d"), "tree").ok());
+  const auto listed = client_.List();
+  ASSERT_TRUE(listed.ok()) << listed.status();
   std::set<std::string> names;
-  for (const ObjectInfo& object : *client_.List()) names.insert(object.name);
+  for (const ObjectInfo& object : *listed) names.insert(object.name);
   EXPECT_EQ(names, (std::set<std::string>{"far/greeting", "tree", "tree/b"}));
   EXPECT_EQ(Get(IdOf("tree").ToHex(), "out")->files, 1u);
   EXPECT_EQ(Read(Path("out/b")), "2");
@@ -262,7 +264,10 @@ TEST_F(FilesTest, WhereNoNameIsKeptAFolderIsGotByItsNameAlone) {
   Make("d/b", "2");
   const std::string name(PutOptions::kMaxName + 1, 'x');
   ASSERT_TRUE(PutPath(client_, undo_, Path("d"), name).ok());
-  for (const ObjectInfo& object : *client_.List()) EXPECT_EQ(object.name, "");
+  const auto listed = client_.List();
+  ASSERT_TRUE(listed.ok()) << listed.status();
+  ASSERT_FALSE(listed->empty());
+  for (const ObjectInfo& object : *listed) EXPECT_EQ(object.name, "");
   EXPECT_EQ(Get(name, "out")->files, 1u);
   const absl::Status refused = Get(IdOf(name).ToHex(), "again").status();
   EXPECT_EQ(refused.message(), "no name is kept of the folder " + IdOf(name).ToHex() +

@@ -264,8 +264,10 @@ TEST_F(ClientTest, NamesAreKeptAndListed) {
   EXPECT_EQ(client_.Put(objects), std::vector<Status>(3));
   ASSERT_EQ(client_.PutTogether(std::vector<PutObject>{{ObjectId::FromName("together"), data, {}, "together"}}),
             Status());
+  const auto listed = client_.List();
+  ASSERT_TRUE(listed.ok()) << listed.status();
   std::set<std::string> names;
-  for (const ObjectInfo& object : *client_.List()) names.insert(object.name);
+  for (const ObjectInfo& object : *listed) names.insert(object.name);
   EXPECT_EQ(names, (std::set<std::string>{"", "large", "of many", "small", "together", "unclaimed"}));
   EXPECT_EQ(client_.Stat(ObjectId::FromName("large"))->object.name, "large");
 }
