@@ -45,12 +45,16 @@
 
 #ifdef __cplusplus
 extern "C" {
+/* C may pass any number as an enum; in C++ that is one of its values only where it has a type. */
+#define TOKAMAK_ANY_INT : int
+#else
+#define TOKAMAK_ANY_INT
 #endif
 
 /* ---- Errors ---- */
 
 /* The numbers are those of gRPC and of tokamak::StatusCode; a later library may return more. */
-typedef enum tokamak_code {
+typedef enum tokamak_code TOKAMAK_ANY_INT {
   TOKAMAK_OK = 0,
   TOKAMAK_CANCELLED = 1,
   TOKAMAK_UNKNOWN = 2,
@@ -254,7 +258,7 @@ void tokamak_gets_free(tokamak_gets* gets);
 /* ---- Waiting ---- */
 
 /* Where objects are waited for. */
-typedef enum tokamak_scope { TOKAMAK_SCOPE_LOCAL = 0, TOKAMAK_SCOPE_ANYWHERE = 1 } tokamak_scope;
+typedef enum tokamak_scope TOKAMAK_ANY_INT { TOKAMAK_SCOPE_LOCAL = 0, TOKAMAK_SCOPE_ANYWHERE = 1 } tokamak_scope;
 
 #define TOKAMAK_MAX_WAITED 2048
 
