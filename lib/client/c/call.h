@@ -2,11 +2,10 @@
 // times, and how an error becomes a code.
 #pragma once
 
-#include <cxxabi.h>
-
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <exception>
 #include <new>
 #include <string>
 #include <vector>
@@ -37,18 +36,17 @@ inline tokamak_code Told(const Status& status) {
   return static_cast<tokamak_code>(status.code());
 }
 
-// Runs a call. Nothing but memory that ran out is expected to be thrown; but a thread that is
-// cancelled (pthread_cancel(3)) is unwound like one that throws, and must come out here.
+// Runs a call. Nothing but memory that ran out is expected to be thrown, and nothing but what is a
+// std::exception; but a thread that is cancelled (pthread_cancel(3)) is unwound like one that
+// throws, and must come out here: `...` would catch that.
 template <typename Call>
 tokamak_code Guarded(const Call& call) {
   try {
     return Told(call());
-  } catch (const abi::__forced_unwind&) {
-    throw;
   } catch (const std::bad_alloc&) {
     LastError() = "out of memory";  // short enough to need none
     return TOKAMAK_RESOURCE_EXHAUSTED;
-  } catch (...) {
+  } catch (const std::exception&) {
     LastError() = "internal error";
     return TOKAMAK_INTERNAL;
   }
