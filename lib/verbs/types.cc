@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -25,6 +24,15 @@ bool ParseDecimal(absl::string_view text, uint32_t max, uint32_t* value) {
   }
   *value = sum;
   return sum <= max;
+}
+
+// Leaves what is not given as it is.
+bool ParsePort(std::optional<absl::string_view> digits, uint16_t* port) {
+  if (!digits) return true;
+  uint32_t value = 0;
+  if (!ParseDecimal(*digits, 65535, &value)) return false;
+  *port = static_cast<uint16_t>(value);
+  return true;
 }
 
 // At most four digits.
@@ -142,14 +150,8 @@ absl::StatusOr<Address> Address::Parse(absl::string_view text) {
     address.ip[10] = address.ip[11] = 0xff;
     if (!ParseIpv4(ip, address.ip.data() + kIpv4Offset)) return bad();
   }
-  for (const auto& [digits, value] :
-       {std::make_pair(port, &address.port), std::make_pair(udp_port, &address.udp_port)}) {
-    if (!digits) continue;
-    uint32_t parsed = 0;
-    if (!ParseDecimal(*digits, 65535, &parsed)) {
-      return absl::InvalidArgumentError(absl::StrCat("no port in 0 to 65535: \"", text, "\""));
-    }
-    *value = static_cast<uint16_t>(parsed);
+  if (!ParsePort(port, &address.port) || !ParsePort(udp_port, &address.udp_port)) {
+    return absl::InvalidArgumentError(absl::StrCat("no port in 0 to 65535: \"", text, "\""));
   }
   return address;
 }

@@ -9,6 +9,7 @@
 #include "ns3/double.h"
 #include "ns3/enum.h"
 #include "ns3/uinteger.h"
+#include "sim/ns3/enum_accessor.h"
 #include "sim/ns3/roce_units.h"
 
 namespace tokamak::sim {
@@ -30,8 +31,7 @@ ns3::TypeId RoceNic::GetTypeId() {
           .SetGroupName("Roce")
           .AddConstructor<RoceNic>()
           .AddAttribute("Congestion", "How fast queue pairs send.",
-                        ns3::EnumValue(static_cast<int>(CongestionControl::kDcqcn)),
-                        ns3::MakeEnumAccessor(&Self::congestion_),
+                        ns3::EnumValue(static_cast<int>(CongestionControl::kDcqcn)), EnumAccessor(&Self::congestion_),
                         ns3::MakeEnumChecker(static_cast<int>(CongestionControl::kAdditive), "Additive",
                                              static_cast<int>(CongestionControl::kFixed), "Fixed",
                                              static_cast<int>(CongestionControl::kNone), "None",

@@ -5,6 +5,7 @@
 #include "ns3/enum.h"
 #include "ns3/string.h"
 #include "ns3/uinteger.h"
+#include "sim/ns3/enum_accessor.h"
 #include "sim/ns3/roce_units.h"
 
 namespace tokamak::sim {
@@ -65,8 +66,7 @@ ns3::TypeId RoceSwitch::GetTypeId() {
                         ns3::TimeValue(ToNs3(standard.watchdog.restoration)),
                         ns3::MakeTimeAccessor(&Self::restoration_), time())
           .AddAttribute("WatchdogAction", "What becomes of a stuck queue.",
-                        ns3::EnumValue(static_cast<int>(WatchdogOptions::Action::kDrop)),
-                        ns3::MakeEnumAccessor(&Self::action_),
+                        ns3::EnumValue(static_cast<int>(WatchdogOptions::Action::kDrop)), EnumAccessor(&Self::action_),
                         ns3::MakeEnumChecker(static_cast<int>(WatchdogOptions::Action::kDrop), "Drop",
                                              static_cast<int>(WatchdogOptions::Action::kForward), "Forward"));
   return id;

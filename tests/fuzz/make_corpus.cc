@@ -12,7 +12,6 @@
 #include <variant>
 #include <vector>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lib/base/codec.h"
@@ -26,6 +25,7 @@
 #include "lib/verbs/soft/connection_rules.h"
 #include "lib/verbs/soft/datagram.h"
 #include "lib/verbs/soft/mad.h"
+#include "tests/support/hex.h"
 
 namespace tokamak::fuzz {
 namespace {
@@ -79,14 +79,15 @@ void AddPackets(Corpus& corpus) {
   // UDP headers.
   for (const char* hex : {"1100ffff00123456001111111f000001bce11caa",
                           "0a40ffff000000118011111b00007fc3258540000000025b00000000b37f2676"}) {
-    const std::string text = absl::HexStringToBytes(hex);
     Bytes bytes = {0x9f, 0x09};
-    bytes.insert(bytes.end(), text.begin(), text.end());
+    const Bytes datagram = support::BytesOfHex(hex);
+    bytes.insert(bytes.end(), datagram.begin(), datagram.end());
     corpus.Add("packet", bytes);
   }
-  const std::string whole = absl::HexStringToBytes(
-      "000045000030099f400040111c820a4d00020a4d0001f9b012b7001c00001100ffff00123456001111111f000001bce11caa");
-  corpus.Add("packet", Bytes(whole.begin(), whole.end()));
+  corpus.Add(
+      "packet",
+      support::BytesOfHex(
+          "000045000030099f400040111c820a4d00020a4d0001f9b012b7001c00001100ffff00123456001111111f000001bce11caa"));
 }
 
 void AddMads(Corpus& corpus) {

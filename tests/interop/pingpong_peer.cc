@@ -17,6 +17,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "lib/base/random.h"
+#include "tests/support/hex.h"
 
 namespace tokamak::interop {
 namespace {
@@ -72,7 +73,7 @@ absl::StatusOr<Introduction> ParseIntroduction(absl::string_view text) {
            introduction.psn <= k24Bits;
   };
   if (!well_formed()) return absl::InvalidArgumentError("what the peer said over TCP is not of ibv_rc_pingpong");
-  const std::string gid = absl::HexStringToBytes(fields[3]);
+  const std::vector<uint8_t> gid = support::BytesOfHex(fields[3]);
   std::copy(gid.begin(), gid.end(), introduction.address.ip.begin());
   return introduction;
 }

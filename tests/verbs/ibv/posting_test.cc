@@ -139,7 +139,8 @@ TEST_F(PostingTest, InvalidatesNameTheirKey) {
 
 TEST_F(PostingTest, EmptyPiecesAreLeftOut) {
   pieces = {Piece(0), Piece(3), Piece(0)};
-  const ibv_send_wr& to = AddSend(Request(Opcode::kSend), 1, /*never_none=*/false, &batch);
+  const SendRequest request = Request(Opcode::kSend);
+  const ibv_send_wr& to = AddSend(request, 1, /*never_none=*/false, &batch);
   ASSERT_EQ(to.num_sge, 1);
   EXPECT_EQ(to.sg_list[0].length, 3u);
   pieces = {Piece(0)};
@@ -148,7 +149,8 @@ TEST_F(PostingTest, EmptyPiecesAreLeftOut) {
 
 TEST_F(PostingTest, WhatHasNothingHasAnEmptyPieceWhereTheProviderWantsOne) {
   pieces = {};
-  const ibv_send_wr& send = AddSend(Request(Opcode::kRead), 1, /*never_none=*/true, &batch);
+  const SendRequest request = Request(Opcode::kRead);
+  const ibv_send_wr& send = AddSend(request, 1, /*never_none=*/true, &batch);
   ASSERT_EQ(send.num_sge, 1);
   EXPECT_EQ(send.sg_list[0].length, 0u);
   ReceiveBatch receives;

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/escaping.h"
 #include "gtest/gtest.h"
 #include "lib/base/bytes.h"
 #include "lib/base/random.h"
+#include "tests/support/hex.h"
 
 namespace tokamak::verbs::soft {
 namespace {
@@ -25,10 +25,7 @@ Address MakeIpv4(const uint8_t* ip, uint16_t port) {
 
 // A captured IPv4 packet, from the IP header on.
 struct Captured {
-  explicit Captured(const char* hex) {
-    const std::string text = absl::HexStringToBytes(hex);
-    bytes.assign(text.begin(), text.end());
-  }
+  explicit Captured(const char* hex) : bytes(support::BytesOfHex(hex)) {}
   uint16_t identification() const { return base::LoadBig16(&bytes[4]); }
   IcrcFlow flow() const {
     return IcrcFlow(MakeIpv4(&bytes[12], base::LoadBig16(&bytes[20])),

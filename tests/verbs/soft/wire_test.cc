@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "lib/base/bytes.h"
 #include "lib/base/random.h"
+#include "tests/support/hex.h"
 
 namespace tokamak::verbs::soft {
 namespace {
@@ -181,8 +182,7 @@ TEST(WireTest, AnInvalidateNamesItsKeyBetweenBthAndPayload) {
 }
 
 TEST(WireTest, DecodesTheAcknowledgementThatTheKernelSent) {
-  const std::string bytes = absl::HexStringToBytes("1100ffff00123456001111111f000001bce11caa");
-  const Bytes datagram(bytes.begin(), bytes.end());
+  const Bytes datagram = support::BytesOfHex("1100ffff00123456001111111f000001bce11caa");
   Packet packet;
   ASSERT_EQ(Decode(datagram, &packet), DecodeResult::kOk);
   EXPECT_EQ(packet.opcode, PacketOpcode::kAcknowledge);

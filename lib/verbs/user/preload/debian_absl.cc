@@ -10,6 +10,7 @@
 
 #include "absl/base/config.h"
 #include "absl/container/internal/raw_hash_set.h"
+#include "absl/strings/internal/cordz_functions.h"
 
 namespace absl {
 ABSL_NAMESPACE_BEGIN
@@ -29,14 +30,20 @@ pid_t GetCachedTID() { return GetTID(); }
 
 // absl/strings/internal/cordz_functions.cc: sampling of cords, which is off.
 namespace cord_internal {
-bool cordz_should_profile_slow();
-
 constexpr int64_t kNever = int64_t{1} << 40;
+#if ABSL_LTS_RELEASE_VERSION < 20240722
 thread_local int64_t cordz_next_sample = kNever;  // NOLINT: Abseil's name
 bool cordz_should_profile_slow() {
   cordz_next_sample = kNever;
   return false;
 }
+#else
+thread_local SamplingState cordz_next_sample = {kNever, 0};  // NOLINT: Abseil's name
+int64_t cordz_should_profile_slow(SamplingState& state) {
+  state.next_sample = kNever;
+  return 0;
+}
+#endif
 }  // namespace cord_internal
 
 ABSL_NAMESPACE_END
