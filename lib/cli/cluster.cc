@@ -275,9 +275,10 @@ class Starter final {
   absl::Status StartRedis() {
     const std::string socket = Path("redis.sock");
     ClusterProcess process{"redis", 0, 0, socket};
+    // "Ready to accept connections" since Redis 7.2.
     return Start({"redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no", "--dir",
                   settings_.folder},
-                 "ready to accept connections", std::move(process), cluster_.helpers);
+                 "eady to accept connections", std::move(process), cluster_.helpers);
   }
 
   absl::Status StartNode(uint32_t index, const std::vector<NodePlace>& places) {

@@ -146,7 +146,7 @@ TEST_F(ConfigTest, WhatIsWrongInAFileIsSaidInOneLine) {
 TEST_F(ConfigTest, AWrongValueNamesItsFlag) {
   WriteGood(R"("engines": 99, )");
   EXPECT_FALSE(ParseFile().run);
-  EXPECT_EQ(error_, "tokd: --engines: Value 99 not in range 0 to 15 (see tokd --help)\n");
+  EXPECT_EQ(error_.find("tokd: --engines: Value 99 not in range "), 0u) << error_;  // CLI11's words, which differ
   WriteGood(R"("memory": "much", )");
   EXPECT_FALSE(ParseFile().run);
   EXPECT_EQ(error_.find("tokd: --memory: "), 0u) << error_;

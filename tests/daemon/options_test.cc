@@ -343,8 +343,8 @@ TEST_F(OptionsTest, AWrongValueIsRefusedInOneLineThatNamesTheFlag) {
   ExpectRefused(Parse({"--directory", "redis@"}), {"--directory", "redis://127.0.0.1:6379"});
   ExpectRefused(Parse({"--directory", "tokd@10.0.0.1"}), {"--directory", "port", "10.0.0.1:7000"});
   ExpectRefused(Parse({"--directory", "tokd@not here:7"}), {"--directory", "not here"});
-  ExpectRefused(Parse({"--engines", "16"}), {"--engines", "0 to 15"});
-  ExpectRefused(Parse({"--bulk-queue-pairs", "9"}), {"--bulk-queue-pairs", "1 to 8"});
+  ExpectRefused(Parse({"--engines", "16"}), {"--engines", "Value 16 not in range", "15"});
+  ExpectRefused(Parse({"--bulk-queue-pairs", "9"}), {"--bulk-queue-pairs", "Value 9 not in range", "8"});
   ExpectRefused(Parse({"--detection", "psychic"}), {"--detection", "busy, event, adaptive"});
   ExpectRefused(Parse({"--detection", "adaptive:soon"}), {"--detection"});
   ExpectRefused(Parse({"--registration", "never"}), {"--registration", "arena", "on_demand", "cached"});
@@ -360,7 +360,7 @@ TEST_F(OptionsTest, AWrongValueIsRefusedInOneLineThatNamesTheFlag) {
   ExpectRefused(Parse({"--congestion", "cubic"}), {"--congestion", "additive, fixed, none, dcqcn"});
   ExpectRefused(Parse({"--congestion", "dcqcn"}), {"--congestion", "dcqcn:10Gb/s"});
   ExpectRefused(Parse({"--pkey-index", "1"}), {"--pkey-index", "goes with --cm tcp"});
-  ExpectRefused(Parse({"--cm", "tcp", "--service-level", "16"}), {"--service-level", "0 to 15"});
+  ExpectRefused(Parse({"--cm", "tcp", "--service-level", "16"}), {"--service-level", "Value 16 not in range", "15"});
   ExpectRefused(Parse({"--cm", "tcp", "--traffic-class", "256"}), {"--traffic-class", "255"});
   ExpectRefused(Parse({"--cm", "tcp", "--pkey-index", "65536"}), {"--pkey-index", "65535"});
   ExpectRefused(Parse({"--http-host", "proxy"}), {"--http-host", "goes with --http"});
