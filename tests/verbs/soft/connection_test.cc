@@ -57,7 +57,7 @@ TEST_F(ConnectionTest, ALostRtuIsAskedForAgain) {
 
 TEST_F(ConnectionTest, TheSmallerMtuOfTwoDevicesIsUsed) {
   Host small(scheduler_, fabric_, trace_, 3, 512);
-  for (const auto [from, to] : {std::make_pair(a_.get(), &small), std::make_pair(&small, a_.get())}) {
+  for (auto [from, to] : {std::pair<Host*, Host*>(a_.get(), &small), std::pair<Host*, Host*>(&small, a_.get())}) {
     auto listener = Serve(*to);
     HostEnd active(*from);
     ASSERT_TRUE(active.Connect(to->Service()).ok());
