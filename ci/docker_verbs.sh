@@ -16,7 +16,7 @@ build_library() {
   cp "$programs/libtokamak-verbs.so" "$work/verbs"
 }
 
-# The document's Dockerfile as it is, but for the base, which may be another Debian 12.
+# The document's Dockerfile as it is, but for the base.
 build_verbs_image() {
   sed -n '/^FROM debian/,/^```/p' docs/verbs-for-everyone.md | sed -e '/^```/d' -e "s|^FROM .*|FROM $base|" >"$work/verbs/Dockerfile"
   local options=(--tag "$image")
