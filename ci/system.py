@@ -60,6 +60,7 @@ PARTS = (
          ("//tests/cli:rxe_demo_test", "//tests/interop:exchange_with_rxe_test", "//tests/interop:rping_with_rxe_test",
           "//tests/interop:tokd_with_rxe_test")),
     Part("files", "each source is compiled by itself: it includes what it uses", 30, ("system",), builds=("//...",), in_units=False),
+    Part("debian", "ci/test in the other Debian, 13 beside 12 and 12 beside 13", 60, ("system",), commands=(("ci/other_debian",),)),
 )
 
 

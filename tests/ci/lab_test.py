@@ -35,7 +35,7 @@ class OptionsTest(unittest.TestCase):
     def test_malformed_requests_are_refused_with_what_is_wrong(self):
         self.assertIn("2 ci/softroce: error: COMMAND is missing", refusal("--hosts", "2"))
         self.assertIn("invalid choice: 'mlx5'", refusal("--device", "mlx5", "--", "true"))
-        self.assertIn("invalid choice: 4", refusal("--hosts", "4", "--", "true"))
+        self.assertRegex(refusal("--hosts", "4", "--", "true"), "invalid choice: '?4")
         self.assertIn("'0' is no whole number from 576 to 65535", refusal("--mtu", "0", "--", "true"))
         self.assertIn("'-1' is no whole number", refusal("--timeout=-1", "--", "true"))
         self.assertIn("No closing quotation", refusal("--netem", "loss '1%", "--", "true"))

@@ -1,4 +1,4 @@
-"""ci/demo, ci/test, ci/setup, ci/system and .ci/run: what they refuse, and that they do so before anything is installed or built."""
+"""ci/demo, ci/test, ci/setup, ci/system, ci/other_debian and .ci/run: what they refuse, and that they do so before anything is installed or built."""
 
 import os
 import pathlib
@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(os.getcwd())
-SCRIPTS = ("ci/demo", "ci/flags.sh", "ci/test", "ci/setup", "ci/count_tests.py", "ci/progress.py", ".ci/run")
+SCRIPTS = ("ci/debian.sh", "ci/demo", "ci/flags.sh", "ci/other_debian", "ci/test", "ci/setup", "ci/count_tests.py", "ci/progress.py", ".ci/run")
 # What a user has who wants to see the main job; none of it is for that.
 NOT_FOR_THE_DEMO = {"chromium", "prometheus", "libns3-dev", "qemu-system-x86", "tshark", "libopenmpi-dev", "pybind11-dev", "python3-matplotlib",
                     "clang", "googletest", "mmdebstrap", "docker.io"}
@@ -107,6 +107,10 @@ class ScriptsTest(unittest.TestCase):
         shutil.copy(ROOT / "ci/setup", self.tree / "ci/setup")
         self.assert_refused("there is no part 'tests'", "ci/setup", "--for", "tests")
         self.assert_refused("unknown argument --without-lab", "ci/setup", "--without-lab")
+
+    def test_the_other_debian_needs_the_values_of_its_flags(self):
+        self.assert_refused("--in needs a value", "ci/other_debian", "--in")
+        self.assert_refused("--install needs a value", "ci/other_debian", "--in=/no/such", "--install")
 
     def test_the_run_refuses_what_it_does_not_know(self):
         self.assert_refused("unknown argument //tests", ".ci/run", "//tests")
