@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "lib/os/child_process.h"
 #include "tests/bench/tcp_peer.h"
+#include "tests/directory/redis_program.h"
 
 namespace tokamak::bench {
 
@@ -54,7 +55,7 @@ class RedisGet final : public Contender {
     const bool ok = reply != nullptr && reply->type == REDIS_REPLY_STATUS;
     freeReplyObject(reply);
     size_ = size;
-    return ok ? absl::OkStatus() : absl::UnavailableError("redis-server refused a SET");
+    return ok ? absl::OkStatus() : absl::UnavailableError("Redis refused a SET");
   }
   absl::StatusOr<double> Fetch() override {
     const Clock::time_point begin = Clock::now();
@@ -68,7 +69,7 @@ class RedisGet final : public Contender {
       freeReplyObject(reply);
     }
     const double seconds = SecondsSince(begin);
-    if (!ok) return absl::UnavailableError("redis-server refused a GET");
+    if (!ok) return absl::UnavailableError("Redis refused a GET");
     return seconds / pipeline_;
   }
 
@@ -115,8 +116,16 @@ absl::StatusOr<std::unique_ptr<Contender>> StartRedisGet(const std::string& fold
   const int port = tcp ? kFirstPort + static_cast<int>(pipeline) - 1 : 0;  // each its own server; 0: no TCP
   const std::string socket = absl::StrCat(folder, "/redis", pipeline, ".sock");
   os::ChildOptions options;
-  options.argv = {"redis-server", "--port", absl::StrCat(port), "--bind", "127.0.0.1",
-                  "--save",       "",       "--appendonly",     "no",     "--dir",
+  options.argv = {directory::redis::RedisProgram(),
+                  "--port",
+                  absl::StrCat(port),
+                  "--bind",
+                  "127.0.0.1",
+                  "--save",
+                  "",
+                  "--appendonly",
+                  "no",
+                  "--dir",
                   folder};
   if (!tcp) options.argv.insert(options.argv.end(), {"--unixsocket", socket});
   options.output = absl::StrCat(tcp ? absl::StrCat(folder, "/redis", port) : socket, ".log");
@@ -132,7 +141,7 @@ absl::StatusOr<std::unique_ptr<Contender>> StartRedisGet(const std::string& fold
     pollfd ended = {(*server)->descriptor(), POLLIN, 0};
     poll(&ended, 1, 20);
   }
-  return absl::UnavailableError(absl::StrCat("redis-server does not answer: see ", options.output));
+  return absl::UnavailableError(absl::StrCat("Redis does not answer: see ", options.output));
 }
 
 std::unique_ptr<Contender> MakeMemcpy() { return std::make_unique<Memcpy>(); }

@@ -30,7 +30,7 @@ class Contender {
 // (TcpPeer), into memory that was touched before.
 absl::StatusOr<std::unique_ptr<Contender>> StartTcpStream();
 
-// GET by hiredis from a private redis-server in `folder`, over TCP or over its Unix socket;
+// GET by hiredis from a private Redis in `folder`, over TCP or over its Unix socket;
 // `pipeline` of them at once.
 enum class RedisOver { kTcp, kUnixSocket };
 absl::StatusOr<std::unique_ptr<Contender>> StartRedisGet(const std::string& folder, RedisOver over = RedisOver::kTcp,

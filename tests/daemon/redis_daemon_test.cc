@@ -19,6 +19,7 @@ namespace tokamak::daemon {
 namespace {
 
 using directory::redis::RedisOnPort;
+using directory::redis::RedisRole;
 
 std::string Contents(const std::string& file) {
   std::ifstream stream(file);
@@ -42,7 +43,7 @@ class RedisDaemonTest : public testing::Test {
 
 TEST_F(RedisDaemonTest, ThePasswordStandsNowhere) {
   constexpr char kPassword[] = "Hush-4711";
-  RedisOnPort server("redis-server", {"--save", "", "--requirepass", kPassword});
+  RedisOnPort server(RedisRole::kServer, {"--save", "", "--requirepass", kPassword});
   const std::string file = folder_.Path("password");
   std::ofstream(file) << kPassword << "\n";
   const std::vector<std::string> flags = {"--directory", At(server), "--redis-password-file", file};
@@ -125,7 +126,7 @@ class LostKeysTest : public RedisDaemonTest {
     return Eventually([&] { return absl::StrContains(nodes_[0]->log(), text); });
   }
 
-  RedisOnPort server_{"redis-server", {"--save", ""}};
+  RedisOnPort server_{RedisRole::kServer, {"--save", ""}};
   std::vector<Client> clients_;
 };
 

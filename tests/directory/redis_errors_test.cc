@@ -209,11 +209,11 @@ TEST_F(AclTest, WhatTheUserLacksIsAnErrorThatNamesTheRule) {
 }
 
 TEST_F(RedisErrorsTest, ServersOfAnotherKind) {
-  RedisOnPort cluster("redis-server",
+  RedisOnPort cluster(RedisRole::kServer,
                       {"--save", "", "--cluster-enabled", "yes", "--cluster-port", absl::StrCat(FreePort())});
-  RedisOnPort master("redis-server", {"--save", ""});
-  RedisOnPort replica("redis-server", {"--save", "", "--replicaof", "127.0.0.1", absl::StrCat(master.port())});
-  RedisOnPort sentinel("redis-sentinel", {});
+  RedisOnPort master(RedisRole::kServer, {"--save", ""});
+  RedisOnPort replica(RedisRole::kServer, {"--save", "", "--replicaof", "127.0.0.1", absl::StrCat(master.port())});
+  RedisOnPort sentinel(RedisRole::kSentinel, {});
   const auto at = [](const RedisOnPort& server) { return absl::StrCat("127.0.0.1:", server.port()); };
 
   TroubleWith("redis://" + at(cluster), "it is part of a Redis Cluster: write --directory cluster://");
@@ -235,7 +235,7 @@ TEST_F(RedisErrorsTest, ServersOfAnotherKind) {
 }
 
 TEST_F(RedisErrorsTest, AScriptThatBlocksTheServer) {
-  RedisOnPort server("redis-server", {"--save", "", "--busy-reply-threshold", "1"});
+  RedisOnPort server(RedisRole::kServer, {"--save", "", "--busy-reply-threshold", "1"});
   Line line(loop_, *Target::Parse(absl::StrCat("redis://127.0.0.1:", server.port())));
   bool started = false;
   base::Pending endless;
@@ -245,7 +245,7 @@ TEST_F(RedisErrorsTest, AScriptThatBlocksTheServer) {
   });
   loop_.RunUntil([&] { return started; }, loop_.Now() + kPatience);
   TroubleWith(absl::StrCat("redis://127.0.0.1:", server.port()),
-              "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.; a script of "
+              "is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.; a script of "
               "another program blocks it: end that by redis-cli SCRIPT KILL");
   ASSERT_TRUE(server.Ask({"SCRIPT", "KILL"}).ok());
   TroubleWith(absl::StrCat("redis://127.0.0.1:", server.port()), "OK");
@@ -262,6 +262,8 @@ TEST_F(RedisErrorsTest, WhatNoServerOfTheTestCanBeMadeToSay) {
   const std::vector<std::pair<std::string, std::string>> infos = {
       {FakeRedis::Bulk("redis_version:4.0.9\r\nredis_mode:standalone\r\nrole:master\r\n"),
        "it is Redis 4.0.9: the directory needs Redis 5 or later"},
+      {FakeRedis::Bulk("redis_version:7.2.4\r\nserver_name:valkey\r\nserver_mode:cluster\r\nrole:master\r\n"),
+       "it is part of a Redis Cluster: write --directory cluster://"},
       {FakeRedis::Bulk("nothing"), "it does not say its version (INFO): is it a Redis server?"},
       {FakeRedis::Info("standalone", "loading:1\r\n"), "it still reads its data: wait"},
       {"HTTP/1.1 400 Bad Request\r\n", "as reply type byte; does it speak TLS there?"},

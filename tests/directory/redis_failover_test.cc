@@ -168,7 +168,7 @@ class ReplacedMasterTest : public SentinelsTest {
         .status();
   }
 
-  RedisOnPort server_{"redis-server", {"--save", ""}};
+  RedisOnPort server_{RedisRole::kServer, {"--save", ""}};
   std::unique_ptr<RedisDirectory> directory_;
 };
 
@@ -249,8 +249,8 @@ class ReignTest : public testing::Test {
 
   os::EpollLoop loop_;
   const Arguments flags_ = {"--save", "", "--repl-diskless-sync-delay", "0"};
-  RedisOnPort one_{"redis-server", flags_};
-  RedisOnPort other_{"redis-server", flags_};
+  RedisOnPort one_{RedisRole::kServer, flags_};
+  RedisOnPort other_{RedisRole::kServer, flags_};
 };
 
 TEST_F(ReignTest, AReplicaThatBecomesTheMasterIsToldEverythingAgain) {

@@ -18,6 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "glog/logging.h"
 #include "lib/os/file_descriptor.h"
+#include "tests/directory/redis_program.h"
 
 namespace tokamak::directory::redis {
 namespace {
@@ -60,18 +61,17 @@ uint16_t FreePort() {
 
 // ---- one
 
-RedisOnPort::RedisOnPort(std::string program, Arguments arguments)
-    : program_(std::move(program)), arguments_(std::move(arguments)) {
+RedisOnPort::RedisOnPort(RedisRole role, Arguments arguments) : role_(role), arguments_(std::move(arguments)) {
   Start();
 }
 
 void RedisOnPort::Start() {
   os::ChildOptions options;
-  options.argv = {program_};
-  if (program_ == "redis-sentinel") {
+  options.argv = {RedisProgram()};
+  if (role_ == RedisRole::kSentinel) {
     const std::string file = folder_.Path("sentinel.conf");  // it writes there what it learns
     std::ofstream(file, std::ios::app) << "";
-    options.argv.push_back(file);
+    options.argv.insert(options.argv.end(), {file, "--sentinel"});
   }
   for (const std::string& argument : {std::string("--port"), absl::StrCat(port_), std::string("--bind"),
                                       std::string("127.0.0.1"), std::string("--dir"), folder_.path()}) {
@@ -131,13 +131,13 @@ RedisGroup::RedisGroup(const Arguments& arguments) {
         "--save", "", "--repl-diskless-sync-delay", "0", "--min-replicas-to-write", "1", "--min-replicas-max-lag", "2"};
     if (i > 0) flags.insert(flags.end(), {"--replicaof", "127.0.0.1", absl::StrCat(servers_[0]->port())});
     flags.insert(flags.end(), arguments.begin(), arguments.end());
-    servers_.push_back(std::make_unique<RedisOnPort>("redis-server", flags));
+    servers_.push_back(std::make_unique<RedisOnPort>(RedisRole::kServer, flags));
   }
   for (size_t i = 1; i < kServers; ++i) {
     CHECK(servers_[i]->Await({"INFO", "replication"}, "master_link_status:up")) << servers_[i]->log();
   }
   for (size_t i = 0; i < kSentinels; ++i) {
-    sentinels_.push_back(std::make_unique<RedisOnPort>("redis-sentinel", Arguments()));
+    sentinels_.push_back(std::make_unique<RedisOnPort>(RedisRole::kSentinel, Arguments()));
     RedisOnPort& sentinel = *sentinels_.back();
     CHECK(sentinel.Ask({"SENTINEL", "MONITOR", kMasterName, "127.0.0.1", absl::StrCat(servers_[0]->port()), "2"}).ok())
         << sentinel.log();
@@ -205,7 +205,7 @@ RedisCluster::RedisCluster(const Arguments& arguments) {
                        "--repl-diskless-sync-delay",
                        "0"};
     flags.insert(flags.end(), arguments.begin(), arguments.end());
-    servers_.push_back(std::make_unique<RedisOnPort>("redis-server", flags));
+    servers_.push_back(std::make_unique<RedisOnPort>(RedisRole::kServer, flags));
   }
   const auto ask = [this](size_t i, const Arguments& command) {
     const auto said = servers_[i]->Ask(command);

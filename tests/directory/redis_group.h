@@ -22,11 +22,13 @@ using Arguments = std::vector<std::string>;
 // A port of 127.0.0.1 that was free a moment ago.
 uint16_t FreePort();
 
+enum class RedisRole { kServer, kSentinel };
+
 // One server, or a Sentinel, on a port.
 class RedisOnPort final {
  public:
-  // `arguments` follow the program's name. Starts.
-  RedisOnPort(std::string program, Arguments arguments);
+  // `arguments` follow the program's name (redis_program.h). Starts.
+  RedisOnPort(RedisRole role, Arguments arguments);
 
   void Start();
   void Kill() { process_.reset(); }
@@ -44,7 +46,7 @@ class RedisOnPort final {
   bool Await(const Arguments& command, const std::string& part) const;
 
  private:
-  const std::string program_;
+  const RedisRole role_;
   const Arguments arguments_;
   const testing_support::ShortFolder folder_;
   const uint16_t port_ = FreePort();

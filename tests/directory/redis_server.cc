@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "glog/logging.h"
+#include "tests/directory/redis_program.h"
 
 namespace tokamak::directory::redis {
 
@@ -15,7 +16,7 @@ RedisServer::~RedisServer() = default;
 void RedisServer::Start() {
   os::ChildOptions options;
   options.argv = {
-      "redis-server", "--port", "0", "--unixsocket", folder_.Path("socket"), "--dir", folder_.path(), "--save", "",
+      RedisProgram(), "--port", "0", "--unixsocket", folder_.Path("socket"), "--dir", folder_.path(), "--save", "",
       "--appendonly", "no"};
   options.argv.insert(options.argv.end(), arguments_.begin(), arguments_.end());
   options.output = folder_.Path("log");

@@ -18,7 +18,7 @@ struct Remedy {
 };
 
 // The first that fits.
-constexpr std::array<Remedy, 30> kRemedies = {{
+constexpr std::array<Remedy, 31> kRemedies = {{
     {"NOAUTH", "it asks for a password: give --redis-password-file, or TOKD_REDIS_PASSWORD in the environment", true},
     {"WRONGPASS", "correct the user in --directory, or the password"},
     {"invalid password", "correct the password"},
@@ -29,6 +29,7 @@ constexpr std::array<Remedy, 30> kRemedies = {{
     {"NOPERM", "give the user the ACL rule of docs/redis.md"},
     {"t run this command", "give the user the ACL rule of docs/redis.md"},  // in a script
     {"t access at least one of the keys", "give the user the ACL rule of docs/redis.md, for the prefix in use"},
+    {"ACL failure in script", "give the user the ACL rule of docs/redis.md, for the prefix in use"},  // since Redis 7.2
     {"attempted to access a non local key",
      "its hash slot is being moved to another server: the directory is back when that has ended"},
     {"ASK ", "its hash slot is being moved to another server: the directory is back when that has ended"},
