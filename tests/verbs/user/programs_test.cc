@@ -533,7 +533,9 @@ TEST_F(ProgramsTest, FiftyKillsHinderNobody) {
     const auto client_end = ended.ok() ? ended : client->Wait(kLongest);
     const auto server_end = server->Wait(kLongest);
     ASSERT_TRUE(client_end.ok() && server_end.ok()) << "round " << round << "\n" << Output();
-    EXPECT_TRUE(client_end->ok() && server_end->ok()) << "round " << round << "\n" << Output();
+    EXPECT_TRUE(client_end->ok() && server_end->ok())
+        << "round " << round << ", client " << client_end->ToString() << ", server " << server_end->ToString() << "\n"
+        << Output();
   }
   RunPingPong("ibv_rc_pingpong", {"-c"});
   EXPECT_EQ(NicNames(), "");
