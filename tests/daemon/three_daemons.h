@@ -62,7 +62,8 @@ class ThreeDaemons : public testing::TestWithParam<DirectoryKind> {
 
   // Every node reads all of `ids`, and what was answered is as promised.
   void ReadAllAndJudge(Witness& witness, const std::vector<std::string>& ids);
-  void ReadAll(Witness& witness, const std::vector<std::string>& ids, Timeout timeout, bool last);
+  // Returns whether all nodes read the same.
+  bool ReadAll(Witness& witness, const std::vector<std::string>& ids, Timeout timeout, bool last);
 
   // The bytes that `client` reads; empty, and a failure of the test, if it reads none.
   static std::vector<uint8_t> Read(Client& client, const std::string& name, Timeout timeout = kPatience);

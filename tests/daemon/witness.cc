@@ -136,7 +136,8 @@ Status Witness::Get(Client& client, uint32_t node, const std::string& id, Timeou
   return buffer.status();
 }
 
-void Witness::GetAll(Client& client, uint32_t node, const std::vector<std::string>& ids, Timeout timeout, bool last) {
+std::vector<uint64_t> Witness::GetAll(Client& client, uint32_t node, const std::vector<std::string>& ids,
+                                      Timeout timeout, bool last) {
   std::vector<ObjectId> objects;
   std::vector<size_t> places;
   for (const std::string& id : ids) {
@@ -144,13 +145,16 @@ void Witness::GetAll(Client& client, uint32_t node, const std::vector<std::strin
     places.push_back(Begin(Kind::kGet, node, id, 0, false));
   }
   const auto buffers = client.Get(objects, timeout);
+  std::vector<uint64_t> contents;
   const int64_t end = Now();
   for (size_t i = 0; i < ids.size(); ++i) {
     EndGet(places[i], end, ids[i], buffers[i]);
+    contents.push_back(buffers[i].ok() ? ContentOf(buffers[i]->data()) : 0);
     if (!last) continue;
     const std::lock_guard<std::mutex> lock(mutex_);
     history_.MarkLast(places[i]);
   }
+  return contents;
 }
 
 void Witness::Lost(uint32_t node) {
@@ -161,6 +165,12 @@ void Witness::Lost(uint32_t node) {
 void Witness::Left(uint32_t node, int64_t begin) {
   const std::lock_guard<std::mutex> lock(mutex_);
   history_.Left(node, begin, Now());
+}
+
+void Witness::DirectoryForgot(int64_t begin, int64_t end) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  history_.DirectoryForgot(begin, begin);
+  history_.DirectoryKnows(end);
 }
 
 size_t Witness::Count(Kind kind, Outcome outcome) const {

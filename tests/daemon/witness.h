@@ -34,14 +34,19 @@ class Witness final {
   // Puts a new content of the smallest size under each, all at once and not confirmed.
   void PutSmall(Client& client, uint32_t node, const std::vector<std::string>& ids);
 
-  // Gets all of `ids` at once. When everything has healed, and nothing follows (`last`): each must be
-  // answered, and on all nodes alike.
-  void GetAll(Client& client, uint32_t node, const std::vector<std::string>& ids, Timeout timeout, bool last);
+  // Gets all of `ids` at once, and returns the contents; 0: none. When everything has healed, and
+  // nothing follows (`last`): each must be answered, and on all nodes alike.
+  std::vector<uint64_t> GetAll(Client& client, uint32_t node, const std::vector<std::string>& ids, Timeout timeout,
+                               bool last);
 
   // What `node` has put is gone with it.
   void Lost(uint32_t node);
   // `node` has ended in order; it was told to at `begin`, and has handed over what it kept.
   void Left(uint32_t node, int64_t begin);
+
+  // The directory was lost, or replaced by one that lacks what it accepted last: what had been
+  // announced by `begin` stands, and by `end` it has been told everything again.
+  void DirectoryForgot(int64_t begin, int64_t end);
 
   // The clock of the history.
   static int64_t Now();
