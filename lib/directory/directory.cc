@@ -62,7 +62,7 @@ absl::Status HasJustBegun(base::Duration ago, base::Duration left) {
 
 absl::Status HasNotToldAll(const NodeId& node) {
   return absl::UnavailableError(
-      absl::StrCat("node ", node, " came back and has not told yet all that it holds: try again in some seconds"));
+      absl::StrCat("node ", node, " has not told yet all that it holds: try again in some seconds"));
 }
 
 absl::Status MayHaveBeenDeleted() {

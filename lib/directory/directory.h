@@ -128,6 +128,13 @@ struct JoinReply {
   bool outdated = false;
 };
 
+// Whether a directory may have accepted what a node announces, as far as that node knows.
+enum class Standing : uint8_t {
+  kNew = 0,          // none has: nobody else has a copy
+  kEstablished = 1,  // one has
+  kUnanswered = 2,   // it was announced, and no answer came: one may have, and others may have copies
+};
+
 // A word of a node about one object that it holds, or no longer holds.
 struct Update {
   enum class Kind : uint8_t {
@@ -138,8 +145,8 @@ struct Update {
   base::ObjectVersion version;
   uint64_t data_size = 0;  // kAnnounce
   uint64_t metadata_size = 0;
-  bool established = false;    // kAnnounce: a directory has accepted it before
-  base::ObjectName name = {};  // kAnnounce; none where the node knows none
+  Standing standing = Standing::kNew;  // kAnnounce
+  base::ObjectName name = {};          // kAnnounce; none where the node knows none
 };
 
 // What is answered to each update, in their order.

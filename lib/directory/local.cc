@@ -142,12 +142,12 @@ absl::Status LocalDirectory::Announce(const Member& node, absl::string_view as_o
   }
   ObjectEntry* entry = objects_.Find(version.id);
   if (entry == nullptr || entry->generation != version.generation) {
-    if (update.established && IsOutdated(node)) return MayHaveBeenDeleted();
+    if (update.standing == Standing::kEstablished && IsOutdated(node)) return MayHaveBeenDeleted();
     if (MayHaveForgottenOneAfter(as_of)) return SaidTooLongAgo();
     if (absl::Status status = MakeFree(node, update); !status.ok()) return status;
     entry = &objects_.Add(version, update.data_size, update.metadata_size);
-    entry->fresh = !update.established;
-    entry->provisional = entry->fresh && may_lack();
+    entry->fresh = update.standing == Standing::kNew;
+    entry->provisional = update.standing != Standing::kEstablished && may_lack();
   } else if (entry->data_size != update.data_size || entry->metadata_size != update.metadata_size) {
     return absl::InvalidArgumentError(absl::StrCat("the cluster knows this content with ", entry->data_size, " + ",
                                                    entry->metadata_size, " bytes: this copy is not one of it"));
@@ -168,11 +168,12 @@ absl::Status LocalDirectory::MakeFree(const Member& node, const directory::Updat
     objects_.Remove(id, node.number);
     entry = objects_.Find(id);
   }
-  const bool may_displace = update.established && (entry == nullptr || entry->provisional);
+  const bool established = update.standing == Standing::kEstablished;
+  const bool may_displace = established && (entry == nullptr || entry->provisional);
   if (entry != nullptr && !may_displace) return absl::AlreadyExistsError("another content has this id");
   if (deletions_.FindUnderWay(id) != base::kNoGeneration && !(may_displace && deletions_.OnlyProvisionalUnderWay(id))) {
     const char* const why = "another content with this id is being deleted: try again when that has ended";
-    return update.established ? absl::UnavailableError(why) : absl::AlreadyExistsError(why);
+    return established ? absl::UnavailableError(why) : absl::AlreadyExistsError(why);
   }
   if (entry != nullptr) {
     BeginDeletion(id);

@@ -84,6 +84,12 @@ void Membership::Leave(StatusCallback left) {
   leave_ = directory_.Leave(self_info_.id, self_info_.incarnation, options_.directory_deadline, std::move(left));
 }
 
+bool Membership::MayBeElsewhere(const base::ObjectVersion& version) const {
+  if (!fresh_.contains(version)) return true;
+  const auto dirty = dirty_.find(version);
+  return dirty != dirty_.end() && dirty->second->may_be_known;
+}
+
 bool Membership::fenced() const { return fence_due_ || (fenced_at_.has_value() && loop_.Now() >= *fenced_at_); }
 
 absl::optional<base::Time> Membership::DeletionsReachUntil(const base::ObjectVersion& version) const {
@@ -286,7 +292,8 @@ void Membership::MarkNextPage() {
 
 // What is true now: nothing where a pull is just bringing it; nor that none is coming, where one
 // has come: the directory may know of that by this alone until its own word is accepted.
-absl::optional<directory::Update> Membership::Word(const base::ObjectVersion& version) {
+absl::optional<directory::Update> Membership::Word(const Dirty& dirty) {
+  const base::ObjectVersion& version = dirty.version;
   directory::Update word;
   word.version = version;
   const absl::optional<store::Location> place = store_.Find(version.id);
@@ -295,13 +302,18 @@ absl::optional<directory::Update> Membership::Word(const base::ObjectVersion& ve
     word.kind = directory::Update::Kind::kAnnounce;
     word.data_size = place->data_size;
     word.metadata_size = place->metadata_size;
-    word.established = !fresh_.contains(version);
+    word.standing = StandingOf(dirty);
     word.name = store_.Stat(version.id)->name;
     return word;
   }
   if (copies_.StaysEntered(version)) return absl::nullopt;
   word.kind = directory::Update::Kind::kWithdraw;
   return word;
+}
+
+directory::Standing Membership::StandingOf(const Dirty& dirty) const {
+  if (!fresh_.contains(dirty.version)) return directory::Standing::kEstablished;
+  return dirty.may_be_known ? directory::Standing::kUnanswered : directory::Standing::kNew;
 }
 
 // Returns whether there may be more to send.
@@ -311,7 +323,7 @@ bool Membership::SendBatch() {
   size_t names = 0;  // bytes
   while (queued() > 0 && words.size() < options_.words_at_once && names < kNamesAtOnce) {
     Dirty& dirty = *(first_.empty() ? queue_ : first_).PopFront();
-    absl::optional<directory::Update> word = Word(dirty.version);
+    absl::optional<directory::Update> word = Word(dirty);
     if (!word.has_value()) {
       Done(dirty);
       continue;

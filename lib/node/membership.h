@@ -147,9 +147,9 @@ class Membership final {
   bool IsUnannounced(const base::ObjectVersion& version) const {
     return fresh_.contains(version) || unregistered_.Contains(version);
   }
-  // A directory has accepted it, here or where it comes from: what is here and was not accepted is
-  // nowhere else.
-  bool WasAccepted(const base::ObjectVersion& version) const { return !fresh_.contains(version); }
+  // A directory has accepted it, here or where it comes from, or may have without our knowing: any
+  // other that is here is nowhere else.
+  bool MayBeElsewhere(const base::ObjectVersion& version) const;
   // Until when every deletion of `version`, which is here, is certain to be told to this node, or
   // refused for its sake: then it is fenced, or its copy was not registered in time. Nothing: it
   // never joined, has left, or the directory does not know all that is here.
@@ -202,7 +202,8 @@ class Membership final {
   void FlushAt(base::Time time);
   void MarkNextPage();
   bool SendBatch();
-  absl::optional<directory::Update> Word(const base::ObjectVersion& version);
+  absl::optional<directory::Update> Word(const Dirty& dirty);
+  directory::Standing StandingOf(const Dirty& dirty) const;
   void Answered(uint64_t number, const absl::StatusOr<directory::UpdateStatuses>& statuses);
   void Told(Dirty& dirty, bool announced, const absl::Status& status);
   void Requeue(Dirty& dirty);

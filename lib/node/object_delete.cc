@@ -107,10 +107,10 @@ bool ObjectDelete::HasLostThisNode(const directory::DeleteReply& reply) const {
   const auto place = services_.store.Find(id_);
   if (!place.has_value() || place->generation != generation_) return false;
   const Membership& membership = services_.membership;
-  const bool was_accepted =
-      reply.holders.empty() ? membership.WasAccepted(version) : !membership.IsUnannounced(version);
+  const bool may_have_been_accepted =
+      reply.holders.empty() ? membership.MayBeElsewhere(version) : !membership.IsUnannounced(version);
   const bool may_come = reply.holders.size() >= directory::kMaxHoldersNamed && reply.holders.back() < services_.self;
-  if (!was_accepted || may_come) return false;
+  if (!may_have_been_accepted || may_come) return false;
   const auto names_us = [this](const std::vector<directory::NodeId>& nodes) {
     return std::find(nodes.begin(), nodes.end(), services_.self) != nodes.end();
   };

@@ -43,7 +43,7 @@ class LocalDirectoryTest : public testing::Test {
   }
   absl::Status Update(const NodeId& node, Update::Kind kind, const base::ObjectVersion& version) {
     absl::Status status = absl::InternalError("no answer");
-    const directory::Update update{kind, version, 1, 1, false};
+    const directory::Update update{kind, version, 1, 1};
     Answered(local_.Update(node, as_of_[node], {&update, 1}, kDeadline,
                            [&](const absl::StatusOr<UpdateStatuses>& all) { status = all->front(); }));
     return status;
@@ -233,8 +233,8 @@ TEST_F(LocalDirectoryTest, NoTaskIsLargeWhenANodeWithManyObjectsIsGone) {
   EXPECT_EQ(local_.objects(), size_t{kObjects - kDeleted}) << "the call itself forgets nothing";
   EXPECT_FALSE(local_.Find(Id(kDeleted), "").has_value());
   UpdateStatuses free;
-  const std::vector<directory::Update> updates = {{Update::Kind::kAnnounce, Version(kObjects - 1, 2), 1, 1, false},
-                                                  {Update::Kind::kAnnounce, Version(kDeleted - 1, 2), 1, 1, false}};
+  const std::vector<directory::Update> updates = {{Update::Kind::kAnnounce, Version(kObjects - 1, 2), 1, 1},
+                                                  {Update::Kind::kAnnounce, Version(kDeleted - 1, 2), 1, 1}};
   const base::Pending update = local_.Update("b", {}, updates, kDeadline,
                                              [&](const absl::StatusOr<UpdateStatuses>& statuses) { free = *statuses; });
   int steps = 0;

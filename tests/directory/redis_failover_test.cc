@@ -197,13 +197,16 @@ class ReignTest : public testing::Test {
   std::unique_ptr<RedisDirectory> OpenAt(const RedisOnPort& server) {
     Options options;
     options.target = *Target::Parse(absl::StrCat("redis://127.0.0.1:", server.port()));
+    options.recovery = recovery_;
     return *RedisDirectory::Open(loop_, options);
   }
-  absl::StatusOr<JoinReply> Join(Directory& directory, const NodeId& node, bool returning = false) {
+  absl::StatusOr<JoinReply> Join(Directory& directory, const NodeId& node, bool returning = false,
+                                 bool complete = false) {
     JoinRequest request;
     request.node = {node, 1, {"10.0.0.1:7000"}, "soft", 1};
     request.lease = request.grace = kLong;
     request.returning = returning;
+    request.complete = complete;
     absl::StatusOr<JoinReply> joined = absl::UnavailableError("not asked");
     const base::Time limit = loop_.Now() + kPatience;
     while (!joined.ok() && loop_.Now() < limit) {
@@ -219,18 +222,32 @@ class ReignTest : public testing::Test {
   }
   absl::Status Announce(Directory& directory, const NodeId& node, const base::ObjectVersion& version,
                         bool established) {
+    const Standing standing = established ? Standing::kEstablished : Standing::kNew;
+    const directory::Update word = {Update::Kind::kAnnounce, version, 10, 2, standing};
     absl::Status status = absl::UnavailableError("not asked");
     const base::Time limit = loop_.Now() + kPatience;
     while (absl::IsUnavailable(status) && loop_.Now() < limit) {
       bool answered = false;
-      const base::Pending call = directory.Update(node, {}, {{Update::Kind::kAnnounce, version, 10, 2, established}},
-                                                  kPatience, [&](const absl::StatusOr<UpdateStatuses>& statuses) {
-                                                    status = statuses.ok() ? statuses->front() : statuses.status();
-                                                    answered = true;
-                                                  });
+      const base::Pending call =
+          directory.Update(node, {}, {word}, kPatience, [&](const absl::StatusOr<UpdateStatuses>& statuses) {
+            status = statuses.ok() ? statuses->front() : statuses.status();
+            answered = true;
+          });
       loop_.RunUntil([&] { return answered; }, limit);
       if (absl::IsUnavailable(status)) loop_.RunUntil([] { return false; }, loop_.Now() + base::Milliseconds(5));
     }
+    return status;
+  }
+  absl::Status Delete(Directory& directory, const base::ObjectId& id) {
+    absl::Status status = absl::UnavailableError("not asked");
+    bool answered = false;
+    DeleteRequest request;
+    request.id = id;
+    const base::Pending call = directory.Delete(request, kPatience, [&](const absl::StatusOr<DeleteReply>& reply) {
+      status = reply.status();
+      answered = true;
+    });
+    EXPECT_TRUE(loop_.RunUntil([&] { return answered; }, loop_.Now() + kPatience));
     return status;
   }
   static void Follow(const RedisOnPort& replica, const RedisOnPort& master) {
@@ -248,6 +265,7 @@ class ReignTest : public testing::Test {
   }
 
   os::EpollLoop loop_;
+  base::Duration recovery_ = Options().recovery;
   const Arguments flags_ = {"--save", "", "--repl-diskless-sync-delay", "0"};
   RedisOnPort one_{RedisRole::kServer, flags_};
   RedisOnPort other_{RedisRole::kServer, flags_};
@@ -293,6 +311,37 @@ TEST_F(ReignTest, WhatIsAnnouncedToANewMasterBeforeAnybodyJoinsGivesWayToWhatIsO
   EXPECT_TRUE(absl::IsAborted(Announce(*after, "b", Version("x", 2), true)));
 }
 
+// Later than the new master's time to learn: what it holds was accepted by the old one alone.
+TEST_F(ReignTest, WhoWasKnownToTheReplicaIsWaitedForHoweverLateItComes) {
+  recovery_ = base::Milliseconds(50);
+  Follow(other_, one_);
+  const auto before = OpenAt(one_);
+  ASSERT_TRUE(Join(*before, "a").ok());
+  ASSERT_TRUE(Join(*before, "b").ok());
+  AwaitCaughtUp(other_, one_);
+  Promote(other_);
+  ASSERT_TRUE(Announce(*before, "a", Version("x", 1), false).ok());
+  one_.Kill();
+
+  const auto after = OpenAt(other_);
+  ASSERT_TRUE(Join(*after, "b", true)->entered);
+  ASSERT_FALSE(Join(*after, "b", true, /*complete=*/true)->entered);
+  const base::ObjectId x = Version("x", 1).id;
+  absl::Status status = Delete(*after, x);
+  const base::Time limit = loop_.Now() + kPatience;
+  while (absl::StrContains(status.message(), "is learning who holds what") && loop_.Now() < limit) {
+    status = Delete(*after, x);
+  }
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "node a has not told yet all that it holds")) << status;
+
+  ASSERT_TRUE(Join(*after, "a", true)->entered);
+  ASSERT_TRUE(Announce(*after, "a", Version("x", 1), true).ok());
+  EXPECT_TRUE(absl::IsUnavailable(Delete(*after, x)));
+  ASSERT_FALSE(Join(*after, "a", true, /*complete=*/true)->entered);
+  EXPECT_EQ(Delete(*after, x), absl::OkStatus());
+}
+
 TEST_F(ReignTest, AServerThatBecomesAReplicaIsLeft) {
   const auto directory = OpenAt(one_);
   ASSERT_TRUE(Join(*directory, "a").ok());
@@ -333,7 +382,7 @@ TEST_F(RedisClusterTest, WhileItsSlotIsMovedNothingIsDoneByHalvesAndThenAllIsTol
       absl::Status status;
       const base::Pending call =
           (*directory)
-              ->Update("a", {}, {{Update::Kind::kWithdraw, Version(absl::StrCat("x", i)), 0, 0, false}}, kPatience,
+              ->Update("a", {}, {{Update::Kind::kWithdraw, Version(absl::StrCat("x", i)), 0, 0}}, kPatience,
                        [&](const absl::StatusOr<UpdateStatuses>& statuses) { status = statuses.status(); });
       ASSERT_TRUE(loop_.RunUntil([&] { return !status.ok(); }, loop_.Now() + kPatience)) << i;
       EXPECT_TRUE(absl::StrContains(status.message(), "its hash slot is being moved to another server")) << status;

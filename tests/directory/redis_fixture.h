@@ -141,7 +141,7 @@ class RedisDirectoryTest : public testing::Test {
     return call->result.ok() ? call->result->front() : call->result.status();
   }
   static Update Announcement(const base::ObjectVersion& version, bool established = false) {
-    return {Update::Kind::kAnnounce, version, 10, 2, established};
+    return {Update::Kind::kAnnounce, version, 10, 2, established ? Standing::kEstablished : Standing::kNew};
   }
   absl::Status Announce(const base::ObjectVersion& version, const NodeId& node, bool established = false) {
     return UpdateOne(*directory_, node, Announcement(version, established));

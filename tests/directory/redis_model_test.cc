@@ -22,6 +22,7 @@ namespace {
 constexpr base::Duration kModelPatience = base::Seconds(30);
 constexpr base::Duration kLong = base::Seconds(3600);
 constexpr int kSteps = 1500;
+constexpr const char* kStandings[] = {" new", " established", " unanswered"};
 
 std::string Sorted(std::vector<std::string> names) {
   std::sort(names.begin(), names.end());
@@ -214,9 +215,9 @@ class RedisModelTest : public testing::TestWithParam<uint64_t> {
       if (Draw(12) == 0) update.version.generation = base::kNoGeneration;
       update.data_size = Draw(20) == 0 ? 11 : 10;
       update.metadata_size = 2;
-      update.established = Draw(2) == 0;
+      update.standing = static_cast<Standing>(Draw(3));
       absl::StrAppend(&text, update.kind == directory::Update::Kind::kWithdraw ? " -" : " +", Describe(update.version),
-                      "/", update.data_size, update.established ? " established" : "");
+                      "/", update.data_size, kStandings[static_cast<size_t>(update.standing)]);
       updates.push_back(update);
     }
     Both<absl::StatusOr<UpdateStatuses>>(text, [&](Directory& directory, auto done) {

@@ -24,7 +24,7 @@ class RemoteDirectoryTest : public testing::Test {
   }
   static base::ObjectId Id(const std::string& name) { return base::ObjectId::FromName(name); }
   static Update Announcement(const std::string& object, uint64_t generation = 1) {
-    return {Update::Kind::kAnnounce, {Id(object), base::Generation{generation}}, 1, 2, false};
+    return {Update::Kind::kAnnounce, {Id(object), base::Generation{generation}}, 1, 2};
   }
 
   // Makes a call, and gives what it is answered with within its deadline.

@@ -128,7 +128,7 @@ TEST_F(WatchesTest, WhoStoppedWaitingIsOutBeforeWhatIsAskedNextHoweverManyCallsA
   size_t most = 0;
   for (size_t i = 0; i < 60; ++i) {
     waits[i]->handle.reset();
-    const Update nothing{Update::Kind::kWithdraw, {Id(std::to_string(i)), base::kNoGeneration}, 0, 0, false};
+    const Update nothing{Update::Kind::kWithdraw, {Id(std::to_string(i)), base::kNoGeneration}, 0, 0};
     said.push_back(remote_.Update("p", {}, {&nothing, 1}, kDeadline, [](const auto&) {}));
     scheduler_.RunFor(base::Microseconds(10));
     most = std::max(most, caller_.pending() - said.size());
@@ -225,7 +225,7 @@ TEST_F(WatchesTest, WhatWasDroppedIsKnownToTheServerBeforeWhatIsAskedNext) {
   auto wait = Start(1, Seconds(60));
   scheduler_.RunFor(Seconds(1));
   wait.reset();
-  const Update withdrawal{Update::Kind::kWithdraw, {Id("1"), base::kNoGeneration}, 0, 0, false};
+  const Update withdrawal{Update::Kind::kWithdraw, {Id("1"), base::kNoGeneration}, 0, 0};
   const base::Pending update = remote_.Update("b", {}, {&withdrawal, 1}, kDeadline, [](const auto&) {});
   const base::Duration one_way = std::exchange(caller_.one_way, Milliseconds(5));  // of what leaves after it
   scheduler_.RunFor(one_way);

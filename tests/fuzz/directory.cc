@@ -53,7 +53,7 @@ class Words final {
     const uint32_t object = in_.Below(6);
     const std::string name = absl::StrCat(object);
     const base::ObjectVersion version = {base::ObjectId::FromName(name), base::Generation{in_.Below(4)}};
-    directory::Update update = {kind, version, in_.Below(2), 0, in_.Flag()};
+    directory::Update update = {kind, version, in_.Below(2), 0, static_cast<Standing>(in_.Below(3))};
     if (object % 2 == 1) update.name = *base::ObjectName::For(version.id, name);
     return update;
   }

@@ -464,6 +464,26 @@ TEST_F(MembershipTest, WhatWasAnnouncedWithoutAnAnswerAndIsGoneIsWithdrawn) {
   EXPECT_EQ(directory_.local().objects(), 0u);
 }
 
+// It may have been taken in by a directory that is gone, and others may have copies.
+TEST_F(MembershipTest, WhatWasAnnouncedWithoutAnAnswerIsNotNewToTheNextDirectory) {
+  Start();
+  scheduler_.RunFor(Seconds(1));
+  directory_.answers_get_lost = true;
+  Put(1);
+  scheduler_.RunFor(options_.directory_deadline * 2);
+  ASSERT_TRUE(Announced(1)) << "what this is about";
+  directory_.Restart();
+  directory_.answers_get_lost = false;
+  EXPECT_TRUE(membership_->MayBeElsewhere(Version(1)));
+  ASSERT_TRUE(scheduler_.RunUntil([&] { return Announced(1); }, scheduler_.Now() + Seconds(5)));
+  Put(2);
+  ASSERT_TRUE(scheduler_.RunUntil([&] { return Announced(2); }, scheduler_.Now() + Seconds(5)));
+  EXPECT_EQ(DeleteAtDirectory(Id(2)), absl::OkStatus()) << "nobody else has it";
+  EXPECT_TRUE(absl::IsUnavailable(DeleteAtDirectory(Id(1))));
+  scheduler_.RunFor(Seconds(20));
+  EXPECT_EQ(DeleteAtDirectory(Id(1)), absl::OkStatus()) << "everybody has had the time to say so";
+}
+
 // A withdrawal that was not answered is said again.
 TEST_F(MembershipTest, AWithdrawalIsSaidUntilItIsAnswered) {
   Start();

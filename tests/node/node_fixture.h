@@ -74,7 +74,7 @@ class NodeTest : public testing::Test {
   absl::Status Announce(const std::string& name, const directory::NodeId& node) {
     directory::Update word;
     word.version = {Id(name), base::Generation{77}};
-    word.established = true;
+    word.standing = directory::Standing::kEstablished;
     return Say(word, node);
   }
   absl::Status Say(const directory::Update& word, const directory::NodeId& node) {

@@ -276,7 +276,7 @@ base::Pending RedisDirectory::Update(const NodeId& node, absl::string_view as_of
     for (std::string argument :
          {std::string(announces ? "announce" : "withdraw"), update.version.id.ToHex(),
           Generation(update.version.generation), absl::StrCat(update.data_size), absl::StrCat(update.metadata_size),
-          Flag(update.established), std::string(update.name.text())}) {
+          absl::StrCat(static_cast<int>(update.standing)), std::string(update.name.text())}) {
       arguments.push_back(std::move(argument));
     }
   }

@@ -186,9 +186,8 @@ local function Deletions(hex)
   return under_way
 end
 
--- Whether a generation that was first announced in the reign `of` the server, and had not been
--- accepted before, can have been accepted in no life of it but this one.
-local function IsFresh(of) return of and of ~= '' and of == Run() end
+-- Whether what is noted in a field, the reign in which it was so, is still so. Nothing: it never was.
+local function IsOfThisReign(noted) return noted and noted ~= '' and noted == Run() end
 
 -- Why somebody may hold what the server does not know; nothing where nobody may. The server has
 -- just begun: {'begun', microseconds left}. A life came back and has not told all: {'node', name}.
@@ -217,7 +216,7 @@ local function BeginDeletion(hex)
   for _, holder in ipairs(lives) do
     local life = holder[1]
     if StateOf(life) ~= 'gone' then
-      AddToDeletion(hex, known.g, known.p == '1' and known.f or '', life)
+      AddToDeletion(hex, known.g, known.p or '', life)
       call('SREM', Key('held', life), hex)
       begun = true
     end
@@ -248,13 +247,18 @@ local recovery = Key('recovery')
 local function EndOfRecovery() return string.format('%.0f', tonumber(Now()) + 1000 * recovery_ms) end
 
 -- A server that we do not know: it has no memory, or that of another, of some time ago, and by the
--- other's clock. So lives count that are gone by this one's.
+-- other's clock. So lives count that are gone by this one's. A life that it knows may hold what the
+-- other accepted later: it is waited for, however late it comes, until it has told all.
 local function MeetServer()
   if Get(Key('server')) == Run() then return end
   call('SET', Key('server'), Run())
   call('DEL', recovery, Key('forgotten'))
   call('ZADD', recovery, EndOfRecovery(), '*begun')
   call('SET', Key('learnt'), EndOfRecovery())
+  for _, life in ipairs(call('SMEMBERS', Key('lives'))) do
+    if StateOf(life) ~= 'gone' then call('ZADD', recovery, '+inf', life) end
+  end
+  states = {}
 end
 )lua";
 
@@ -392,7 +396,7 @@ end
 )lua";
 
 // node, as of, then for each update: "announce" | "withdraw", object in hex, generation, data size,
-// metadata size, established, name
+// metadata size, standing (its number), name
 //   -> "no lease" | {"ok" | "exists" | "deleting" | "deleting first" | "deleted" | "outdated" | "too long ago" |
 //                    "no generation" | "full" | "sizes DATA METADATA"...}
 constexpr char kUpdate[] = R"lua(
@@ -415,10 +419,10 @@ local function MakeFree(hex, known, deletions, established)
     TakeOut(hex, life)
     known = Live(hex)
   end
-  local may_displace = established and (not known or (known.p == '1' and IsFresh(known.f)))
+  local may_displace = established and (not known or IsOfThisReign(known.p))
   if known and not may_displace then return 'exists' end
   for _, deletion in pairs(deletions) do
-    if not (may_displace and IsFresh(deletion.provisional)) then return established and 'deleting first' or 'deleting' end
+    if not (may_displace and IsOfThisReign(deletion.provisional)) then return established and 'deleting first' or 'deleting' end
   end
   if known then BeginDeletion(hex) end
 end
@@ -431,7 +435,8 @@ local function MayLack()
   return lacks
 end
 
-local function Announce(hex, g, data, metadata, established, name)
+local function Announce(hex, g, data, metadata, standing, name)
+  local is_new, established = standing == '0', standing == '1'
   if g == no_generation then return 'no generation' end
   local deletions = Deletions(hex)
   if deletions[g] then
@@ -448,8 +453,8 @@ local function Announce(hex, g, data, metadata, established, name)
     local why_not = MakeFree(hex, known, deletions, established)
     if why_not then return why_not end
     server = server or Get(Key('server')) or ''
-    local fresh = established and '' or server
-    local provisional = fresh ~= '' and MayLack() and '1' or ''
+    local fresh = is_new and server or ''
+    local provisional = not established and MayLack() and server or ''
     if not Enter(object, 'g', g, 'd', data, 'm', metadata, 'f', fresh, 'p', provisional, life, 'has', unpack(named)) then
       return 'full'
     end
@@ -473,7 +478,7 @@ local said = {}
 for i = 4, #ARGV, 7 do
   local hex, g = ARGV[i + 1], ARGV[i + 2]
   if ARGV[i] == 'announce' then
-    table.insert(said, Announce(hex, g, ARGV[i + 3], ARGV[i + 4], ARGV[i + 5] == '1', ARGV[i + 6]))
+    table.insert(said, Announce(hex, g, ARGV[i + 3], ARGV[i + 4], ARGV[i + 5], ARGV[i + 6]))
   else
     table.insert(said, Withdraw(hex, g))
   end
@@ -538,7 +543,7 @@ if g == '' and not is_live then
   end
 end
 if is_live or g == '' or not (deletions[g] or IsBuried(hex, g)) then
-  if not (is_live and IsFresh(known.f)) then
+  if not (is_live and IsOfThisReign(known.f)) then
     if Get(Key('server')) ~= Run() then return {'begun', ''} end  -- nobody has met it
     local lacks = Lacks()
     if lacks then return lacks end

@@ -75,7 +75,7 @@ void WriteUpdate(base::Writer& writer, const Update& update) {
   if (update.kind == Update::Kind::kWithdraw) return;
   writer.Integer(update.data_size);
   writer.Integer(update.metadata_size);
-  writer.Integer<uint8_t>(update.established ? 1 : 0);
+  writer.Integer(static_cast<uint8_t>(update.standing));
   writer.Text(update.name.text());
 }
 
@@ -85,13 +85,12 @@ bool ReadUpdate(base::Reader& reader, Update* update) {
   if (update->kind == Update::Kind::kWithdraw) return reader.ok();
   update->data_size = reader.Integer<uint64_t>();
   update->metadata_size = reader.Integer<uint64_t>();
-  const auto established = reader.Integer<uint8_t>();
-  update->established = established == 1;
+  update->standing = static_cast<Standing>(reader.Integer<uint8_t>());
   absl::StatusOr<base::ObjectName> name =
       base::ObjectName::For(update->version.id, reader.Text(base::ObjectName::kMaxSize));
   if (!name.ok()) return false;
   update->name = *std::move(name);
-  return reader.ok() && update->kind == Update::Kind::kAnnounce && established <= 1;
+  return reader.ok() && update->kind == Update::Kind::kAnnounce && update->standing <= Standing::kUnanswered;
 }
 
 void WriteObject(base::Writer& writer, const ObjectInfo& object) {

@@ -343,7 +343,7 @@ TEST_P(DirectoryConformance, WhatANodeHasToDropIsToldWheneverItJoins) {
     EXPECT_LE(joined->drops.size(), kMaxDropsTold);
     std::vector<directory::Update> updates;
     for (const base::ObjectVersion& version : joined->drops) {
-      updates.push_back({directory::Update::Kind::kWithdraw, version, 0, 0, false});
+      updates.push_back({directory::Update::Kind::kWithdraw, version, 0, 0});
     }
     for (const absl::Status& status : Update("a", updates)) EXPECT_TRUE(status.ok());
     dropped += joined->drops.size();

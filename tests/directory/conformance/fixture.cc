@@ -45,7 +45,7 @@ directory::Update DirectoryConformance::AnnouncementOf(const std::string& object
   update.version = Version(object, generation);
   update.data_size = 100;
   update.metadata_size = 10;
-  update.established = established;
+  if (established) update.standing = Standing::kEstablished;
   return update;
 }
 
