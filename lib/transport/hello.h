@@ -15,7 +15,7 @@
 
 namespace tokamak::transport {
 
-constexpr uint16_t kProtocolVersion = 9;
+constexpr uint16_t kProtocolVersion = 10;
 constexpr uint32_t kMaxBulkQueuePairs = 16;  // of one connection, on all its rails
 constexpr uint32_t kMinReceiveSlots = 8;
 constexpr uint32_t kMinFirstSlots = 4;        // a batch of credits, the reserved one and the probe's (credits.h)

@@ -26,11 +26,12 @@ TEST_P(RedisFailoverTest, ProgramsReadWhatWasPromisedWhileMastersComeAndGo) {
     LetLive(base::Seconds(2));
 
     const size_t first = Master();
+    const Reign first_reign = ThisReign();
     server(first).Kill();
     ASSERT_TRUE(AwaitMasterOtherThan(first));
     LetLive(base::Seconds(2));
     server(first).Start();
-    LetLive(base::Seconds(1));
+    AwaitAllToldSince(first_reign, witness);
 
     nodes_[2]->Kill();
     witness.Lost(2);
@@ -40,10 +41,12 @@ TEST_P(RedisFailoverTest, ProgramsReadWhatWasPromisedWhileMastersComeAndGo) {
 
     // It does not know that it was replaced.
     const size_t second = Master();
+    const Reign second_reign = ThisReign();
     server(second).Freeze();
     ASSERT_TRUE(AwaitMasterOtherThan(second));
     LetLive(base::Seconds(1));
     server(second).Thaw();
+    AwaitAllToldSince(second_reign, witness);
     LetLive(base::Seconds(3));
     ids = programs.AllIds();
     // A get ends by its time-out; on this machine, which runs all of it at once, a little later.

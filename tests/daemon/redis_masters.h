@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "tests/daemon/three_daemons.h"
+#include "tests/daemon/witness.h"
 
 namespace tokamak::daemon {
 
@@ -33,6 +35,38 @@ class RedisMasters : public ThreeDaemons {
   bool AwaitReplicas() {
     return is_cluster() ? server(Master()).Await({"INFO", "replication"}, "state=online") : group_->AwaitWhole();
   }
+
+  // A master that is replaced may have told its replica nothing of what it accepted last.
+  struct Reign {
+    int64_t accepted_until = 0;                   // what was put by then the next one has
+    std::vector<uint64_t> re_announcements = {};  // of each node
+  };
+  Reign ThisReign() {
+    Reign reign{Witness::Now() - kReplicationDelay};
+    for (size_t node = 1; node < nodes_.size(); ++node) {
+      Client client = Connect(static_cast<int>(node));
+      reign.re_announcements.push_back(ReAnnouncements(client));
+      if (!AllIsAnnounced(client)) reign.accepted_until = 0;  // a burst: it may have been put at any time
+    }
+    return reign;
+  }
+  // The next one has been told all, which `witness` is told.
+  void AwaitAllToldSince(const Reign& before, Witness& witness) {
+    for (size_t node = 1; node < nodes_.size(); ++node) {
+      Client client = Connect(static_cast<int>(node));
+      EXPECT_TRUE(Eventually([&] {
+        return ReAnnouncements(client) > before.re_announcements[node - 1] && Number(client, "directory_away") == 0 &&
+               AllIsAnnounced(client);
+      })) << "node "
+          << node;
+    }
+    witness.DirectoryForgot(before.accepted_until, Witness::Now());
+  }
+
+ private:
+  static constexpr int64_t kReplicationDelay = 1'000'000'000;  // ns: servers of one machine
+
+  static uint64_t ReAnnouncements(Client& client) { return Number(client, "directory_re_announcements_total"); }
 };
 
 }  // namespace tokamak::daemon

@@ -76,7 +76,7 @@ class TruthSoak : public RedisMasters {
     ASSERT_TRUE(AwaitMasterOtherThan(master));
     LetLive(Drawn(500, 2000));
     server(master).Start();
-    AwaitAllToldSince(before);
+    AwaitAllToldSince(before, *witness_);
   }
   // It may be replaced meanwhile, or not.
   void FreezeMaster() {
@@ -86,7 +86,7 @@ class TruthSoak : public RedisMasters {
     LetLive(Drawn(100, 6000));
     server(master).Thaw();
     ASSERT_TRUE(AwaitReplicas());
-    if (Master() != master) AwaitAllToldSince(before);
+    if (Master() != master) AwaitAllToldSince(before, *witness_);
   }
   void KillReplica() {
     const size_t master = Master();
@@ -105,34 +105,6 @@ class TruthSoak : public RedisMasters {
     group_->sentinel(sentinel).Kill();
     LetLive(Drawn(500, 3000));
     group_->sentinel(sentinel).Start();
-  }
-
-  // A master that is replaced may have told its replica nothing of what it accepted last.
-  struct Reign {
-    int64_t accepted_until = 0;                   // what was put by then the next one has
-    std::vector<uint64_t> re_announcements = {};  // of each node
-  };
-  static constexpr int64_t kReplicationDelay = 1'000'000'000;  // ns: servers of one machine
-  Reign ThisReign() {
-    Reign reign{Witness::Now() - kReplicationDelay};
-    for (size_t node = 1; node < nodes_.size(); ++node) {
-      Client client = Connect(static_cast<int>(node));
-      reign.re_announcements.push_back(ReAnnouncements(client));
-      if (!AllIsAnnounced(client)) reign.accepted_until = 0;  // a burst: it may have been put at any time
-    }
-    return reign;
-  }
-  static uint64_t ReAnnouncements(Client& client) { return Number(client, "directory_re_announcements_total"); }
-  void AwaitAllToldSince(const Reign& before) {
-    for (size_t node = 1; node < nodes_.size(); ++node) {
-      Client client = Connect(static_cast<int>(node));
-      EXPECT_TRUE(Eventually([&] {
-        return ReAnnouncements(client) > before.re_announcements[node - 1] && Number(client, "directory_away") == 0 &&
-               AllIsAnnounced(client);
-      })) << "node "
-          << node;
-    }
-    witness_->DirectoryForgot(before.accepted_until, Witness::Now());
   }
 
   // ---- nodes ----
