@@ -25,6 +25,7 @@
 // Thread rule: one loop, the node's.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -93,6 +94,9 @@ absl::Status MayHaveBeenDeleted();
 // Of an announcement that was long on its way: kFailedPrecondition.
 absl::Status SaidTooLongAgo();
 
+// Which machine a request comes from: its IP address, as verbs::Address has it; zeros: this one.
+using Host = std::array<uint8_t, 16>;
+
 struct JoinRequest {
   NodeInfo node;
   base::Duration lease;  // alive for this long from now
@@ -107,6 +111,8 @@ struct JoinRequest {
   bool complete = false;
   // What the last reply said.
   std::string mark = {};
+  // Not said, but found out by who is asked.
+  Host host = {};
 };
 
 struct JoinReply {

@@ -77,6 +77,8 @@ class LocalDirectory final : public Directory {
   std::vector<RosterEntry> RosterNow(const NodeId& after, size_t most) const { return members_.Roster(after, most); }
   [[nodiscard]] base::Pending Watch(const base::ObjectId& id, StatusCallback done);
 
+  size_t most_waiting() const { return options_.waiting; }
+
   // What is kept, until it is forgotten: of nodes that are gone, and of deletions that have ended
   // with them, in steps.
   size_t nodes() const { return members_.size(); }  // alive or silent

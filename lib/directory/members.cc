@@ -20,13 +20,13 @@ absl::StatusOr<Members::Joined> Members::Join(const JoinRequest& request) {
     if (member->info.engines == node.engines) End(*member);  // who is there now has taken its place
     member = nullptr;
   }
-  if (member == nullptr && by_number_.size() >= kMaxNodes) {
-    return absl::ResourceExhaustedError(absl::StrCat("the directory holds ", kMaxNodes, " nodes at most"));
+  if (member == nullptr) {
+    if (absl::Status status = MayEnter(request.host); !status.ok()) return status;
   }
   Joined joined;
   joined.entered = member == nullptr;
   joined.back = member != nullptr && !member->alive;
-  joined.member = joined.entered ? &Enter(node) : member;
+  joined.member = joined.entered ? &Enter(request) : member;
   if (request.returning && (joined.entered || joined.back) && !joined.member->learning) {
     joined.member->learning = true;
     learning_.push_back(joined.member->number);
@@ -50,15 +50,32 @@ absl::Status Members::MayFollow(const Member& earlier, const NodeInfo& node) con
                                                ": stop it, or give this one another name"));
 }
 
-Member& Members::Enter(const NodeInfo& node) {
+absl::Status Members::MayEnter(const Host& host) const {
+  if (places_.full()) {
+    return absl::ResourceExhaustedError(absl::StrCat("the directory holds ", kMaxNodes, " nodes at most"));
+  }
+  if (host == Host() || places_.MayTake(host)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("of the ", kMaxNodes,
+                                                   " nodes that the directory holds at most, one ",
+                                                   "address joins no more than it leaves to others"));
+}
+
+Member& Members::Enter(const JoinRequest& request) {
   auto member = std::make_unique<Member>();
   member->number = ++last_number_;
-  by_name_[node.id] = member.get();
+  member->host = request.host;
+  member->place = places_.Take(request.host);
+  by_name_[request.node.id] = member.get();
   return *(by_number_[last_number_] = std::move(member));
 }
 
 void Members::Renew(Member& member, const JoinRequest& request) {
   member.info = request.node;
+  if (member.host != request.host) {  // it has several addresses
+    member.place = {};
+    member.place = places_.Take(request.host);
+    member.host = request.host;
+  }
   member.alive = true;
   member.grace = request.grace;
   member.heard_of = loop_.Now();

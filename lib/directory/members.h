@@ -11,7 +11,8 @@
 // A life that comes back may hold what the directory does not know. The directory learns from it
 // until it says that it has told all, or is gone: however long that takes, silent or not.
 //
-// Bound: kMaxNodes lives are alive or silent. Thread rule: the directory's loop.
+// Bound: kMaxNodes lives are alive or silent; a host has joined at most as many of them as others
+// may still join. Thread rule: the directory's loop.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +27,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "lib/base/event_loop.h"
+#include "lib/base/fair_share.h"
 #include "lib/directory/directory.h"
 
 namespace tokamak::directory {
@@ -33,6 +35,7 @@ namespace tokamak::directory {
 struct Member {
   uint64_t number = 0;
   NodeInfo info;
+  Host host{};        // that it joined from last
   bool alive = true;  // else silent
   base::Duration grace;
   base::Time heard_of;       // when it joined, or renewed its lease
@@ -42,6 +45,7 @@ struct Member {
   // JoinRequest::mark, with which it came back; nothing once it has told all, or had nothing to
   // tell.
   std::optional<std::string> mark;
+  base::FairShare<Host>::Claim place;
 };
 
 class Members final {
@@ -75,13 +79,15 @@ class Members final {
 
  private:
   absl::Status MayFollow(const Member& earlier, const NodeInfo& node) const;
-  Member& Enter(const NodeInfo& node);
+  absl::Status MayEnter(const Host& host) const;
+  Member& Enter(const JoinRequest& request);
   void Renew(Member& member, const JoinRequest& request);
   void FallSilent(Member& member);
   void End(Member& member);
 
   base::EventLoop& loop_;
   const std::function<void(uint64_t number)> gone_;
+  base::FairShare<Host> places_{kMaxNodes};
   uint64_t last_number_ = 0;
   absl::flat_hash_map<uint64_t, std::unique_ptr<Member>> by_number_;  // never visited in its own order
   std::map<NodeId, Member*> by_name_;                                 // the latest life of each name

@@ -220,13 +220,14 @@ base::Duration Node::VouchLifetime(const VouchedCopies::Request& request) const 
 
 // Another node's program wishes them here.
 base::Pending Node::BringFor(const ObjectPush::Request& request, const Services::Reply& reply) {
-  std::unique_ptr<PeerParts::Claim> claim = brought_.Take(reply.peer(), request.ids.size());
-  if (claim == nullptr) {
+  const directory::Host& host = reply.peer().ip;
+  if (!brought_.MayTake(host, request.ids.size())) {
     const std::vector<absl::Status> refused(request.ids.size(), absl::ResourceExhaustedError("too many are brought"));
     reply(ObjectPush::EncodeAnswer(refused));
     return nullptr;
   }
-  auto served = std::make_unique<ObjectPush::Served>(request.ids.size(), reply, std::move(claim));
+  auto served =
+      std::make_unique<ObjectPush::Served>(request.ids.size(), reply, brought_.Take(host, request.ids.size()));
   GetOptions options;
   options.timeout = request.timeout;
   for (size_t i = 0; i < request.ids.size(); ++i) {

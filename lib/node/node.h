@@ -25,6 +25,7 @@
 #include "absl/types/span.h"
 #include "lib/base/answers.h"
 #include "lib/base/event_loop.h"
+#include "lib/base/fair_share.h"
 #include "lib/base/handle.h"
 #include "lib/base/random.h"
 #include "lib/directory/directory.h"
@@ -216,7 +217,7 @@ class Node final : public Copies {
   static VouchedCopies::Options VouchOptions(const NodeOptions& options);
 
   size_t pushes_ = 0;  // under way
-  PeerParts brought_{ObjectPush::kMaxBrought};
+  base::FairShare<directory::Host> brought_{ObjectPush::kMaxBrought};
   size_t evacuations_ = 0;  // under way
   base::Answers answers_;
   DroppedVersions dropped_;

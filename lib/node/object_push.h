@@ -17,10 +17,10 @@
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "lib/base/event_loop.h"
+#include "lib/base/fair_share.h"
 #include "lib/base/handle.h"
 #include "lib/base/object_id.h"
 #include "lib/directory/directory.h"
-#include "lib/node/peer_parts.h"
 #include "lib/node/peers.h"
 #include "lib/transport/caller.h"
 
@@ -64,14 +64,14 @@ class ObjectPush final : public base::Handle {
   // brings them.
   class Served final : public base::Handle {
    public:
-    Served(size_t objects, transport::Reply reply, std::unique_ptr<PeerParts::Claim> claim)
+    Served(size_t objects, transport::Reply reply, base::FairShare<directory::Host>::Claim claim)
         : claim_(std::move(claim)), reply_(std::move(reply)), statuses_(objects), left_(objects) {}
 
     void Add(base::Pending one) { brought_.push_back(std::move(one)); }
     void Ended(size_t place, const absl::Status& status);
 
    private:
-    const std::unique_ptr<PeerParts::Claim> claim_;
+    const base::FairShare<directory::Host>::Claim claim_;
     const transport::Reply reply_;
     std::vector<absl::Status> statuses_;
     size_t left_;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "lib/base/random.h"
 #include "tests/directory/remote_fixture.h"
 
@@ -36,13 +37,34 @@ class DirectoryServerTest : public RemoteDirectoryTest {
   }
   WatchRequest Wait(uint64_t number) { return {number, Id(std::to_string(number)), false, false}; }
 
+  static base::Writer JoinOf(const NodeId& node) {
+    const JoinRequest join = Node(node);
+    base::Writer request = BeginRequest(RequestKind::kJoin);
+    WriteNode(request, join.node);
+    request.Integer(join.lease.picoseconds());
+    request.Integer(join.grace.picoseconds());
+    request.Integer<uint8_t>(0);
+    request.Text("");
+    return request;
+  }
+  static base::Writer LeaveOf(const NodeId& node) {
+    base::Writer request = BeginRequest(RequestKind::kLeave);
+    request.Text(node);
+    request.Integer<uint64_t>(1);
+    return request;
+  }
+  static verbs::Address Host(int number) {
+    return *verbs::Address::Parse(absl::StrCat("10.0.", number / 256, ".", number % 256, ":7000"));
+  }
+
   // The status of the reply, or kUnknown where there is none yet.
-  absl::Status Asked(const base::Writer& request) {
+  absl::Status Asked(const base::Writer& request, const verbs::Address& peer = {}) {
     status_ = absl::UnknownError("no reply yet");
-    work_ = server_->Handle(request.bytes(), [this](absl::Span<const uint8_t> reply) {
+    const auto answer = [this](absl::Span<const uint8_t> reply) {
       base::Reader reader(reply);
       status_ = ReadStatus(reader);
-    });
+    };
+    work_ = server_->Handle(request.bytes(), transport::Reply(answer, peer));
     scheduler_.RunUntil(scheduler_.Now());
     return status_;
   }
@@ -156,12 +178,59 @@ TEST_F(DirectoryServerTest, OneAskersWatchesAreBounded) {
 
 TEST_F(DirectoryServerTest, SessionsAreBounded) {
   for (uint64_t asker = 0; asker < DirectoryServer::kMaxSessions; ++asker) {
-    ASSERT_TRUE(Asked(Watch({asker, 1}, true, {})).ok());
+    ASSERT_TRUE(Asked(Watch({asker, 1}, true, {}), Host(static_cast<int>(asker))).ok());
   }
   EXPECT_TRUE(absl::IsResourceExhausted(Asked(Watch({UINT64_MAX, 1}, true, {}))));
   EXPECT_TRUE(Asked(Watch({7, 2}, true, {})).ok());
   scheduler_.RunFor(DirectoryServer::kSessionSilence);
   EXPECT_TRUE(Asked(Watch({UINT64_MAX, 1}, true, {})).ok());
+}
+
+TEST_F(DirectoryServerTest, AHostThatBeginsAllTheSessionsThatItMayLeavesSomeToOthers) {
+  uint64_t asker = 0;
+  while (Asked(Watch({asker, 1}, true, {}), Host(1)).ok()) ++asker;
+  EXPECT_EQ(asker, DirectoryServer::kMaxSessions / 2);
+  EXPECT_TRUE(absl::IsResourceExhausted(status_)) << status_;
+  EXPECT_TRUE(Asked(Watch({UINT64_MAX, 1}, true, {}), Host(2)).ok());
+}
+
+TEST_F(DirectoryServerTest, AHostThatWaitsForAllThatItMayLeavesSomeToOthers) {
+  LocalOptions options;
+  options.waiting = 8;
+  LocalDirectory directory(server_loop_, options);
+  server_ = std::make_unique<DirectoryServer>(server_loop_, directory, DirectoryServer::kMinReply);
+  for (uint64_t asker = 0; asker < 4; ++asker) {
+    EXPECT_TRUE(Asked(Watch({asker, 1}, true, {Wait(1)}), Host(1)).ok());
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(Asked(Watch({4, 1}, true, {Wait(1)}), Host(1)))) << status_;
+  EXPECT_TRUE(absl::IsResourceExhausted(Asked(Watch({5, 1}, true, {Wait(1), Wait(2), Wait(3)}), Host(2))));
+  EXPECT_TRUE(Asked(Watch({5, 1}, true, {Wait(1), Wait(2)}), Host(2)).ok());
+  EXPECT_TRUE(Asked(Watch({0, 1}, false, {}, {1}), Host(1)).ok()) << "it waits for one no longer";
+  EXPECT_TRUE(Asked(Watch({5, 1}, false, {Wait(3)}), Host(2)).ok());
+  server_.reset();
+}
+
+TEST_F(DirectoryServerTest, AHostThatJoinsAllTheNamesThatItMayLeavesSomeToOthers) {
+  size_t names = 0;
+  while (Asked(JoinOf(absl::StrCat("n", names)), Host(1)).ok()) ++names;
+  EXPECT_EQ(names, kMaxNodes / 2);
+  EXPECT_TRUE(absl::IsResourceExhausted(status_)) << status_;
+  EXPECT_TRUE(Asked(JoinOf("n0"), Host(1)).ok()) << "it has joined before";
+  EXPECT_TRUE(Asked(JoinOf("other"), Host(2)).ok());
+  EXPECT_TRUE(Join("our-own").ok());
+  EXPECT_TRUE(Asked(LeaveOf("n0"), Host(1)).ok());
+  EXPECT_TRUE(Asked(LeaveOf("n1"), Host(1)).ok());
+  EXPECT_TRUE(Asked(LeaveOf("n2"), Host(1)).ok());
+  EXPECT_TRUE(Asked(JoinOf("one-more"), Host(1)).ok());
+}
+
+// One with several rails comes from another of its addresses when the first has failed.
+TEST_F(DirectoryServerTest, ANodeThatMovesCountsWhereItIsNow) {
+  size_t names = 0;
+  while (Asked(JoinOf(absl::StrCat("n", names)), Host(1)).ok()) ++names;
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(Asked(JoinOf(absl::StrCat("n", i)), Host(2)).ok()) << status_;
+  EXPECT_EQ(local_.nodes(), names);
+  EXPECT_TRUE(Asked(JoinOf("one-more"), Host(1)).ok()) << status_;
 }
 
 TEST_F(DirectoryServerTest, WhatWasDeletedBeforeItWasToldIsNotTold) {

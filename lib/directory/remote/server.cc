@@ -52,6 +52,8 @@ void ReplyResult(const transport::Reply& reply, const absl::StatusOr<Result>& re
   reply(writer.bytes());
 }
 
+const Host& HostOf(const transport::Reply& reply) { return reply.peer().ip; }
+
 template <typename T>
 absl::Span<const T> FirstOf(const std::vector<T>& all, size_t most) {
   return absl::MakeConstSpan(all).first(std::min(all.size(), most));
@@ -96,6 +98,7 @@ base::Pending DirectoryServer::HandleJoin(base::Reader& reader, transport::Reply
   request.complete = (flags & 2) != 0;
   request.mark = reader.Text(kMaxMark);
   if (!reader.Complete() || flags > 3 || request.lease > kMaxLease || request.grace > kMaxLease) return Refuse(reply);
+  request.host = HostOf(reply);
   // Drops that do not fit are told next time.
   const size_t most_drops = (max_reply_ - kReplyOverhead - kMarkRoom) / kVersionRoom;
   return directory_.Join(request, kLocalDeadline,
@@ -283,7 +286,7 @@ base::Pending DirectoryServer::HandleWatch(base::Reader& reader, transport::Repl
     if (!ReadWatch(reader, &watch)) return Refuse(reply);
   }
   if (!reader.Complete() || begins > 1) return Refuse(reply);
-  WatchSession* const session = begins == 1 ? BeginSession(name) : FindSession(name);
+  WatchSession* const session = begins == 1 ? BeginSession(name, HostOf(reply)) : FindSession(name);
   if (session == nullptr && begins == 0) return ReplyStatus(reply, absl::AbortedError("the session is not known"));
   if (session == nullptr || session->TooMany(begun.size())) {
     return ReplyStatus(reply, absl::ResourceExhaustedError("too many wait in the directory: try again later"));
@@ -309,12 +312,13 @@ WatchSession* DirectoryServer::FindSession(const SessionName& name) {
   return found->second.watches.get();
 }
 
-WatchSession* DirectoryServer::BeginSession(const SessionName& name) {
+WatchSession* DirectoryServer::BeginSession(const SessionName& name, const Host& host) {
   const auto known = sessions_.find(name.asker);
-  if (known == sessions_.end() && sessions_.size() >= kMaxSessions) return nullptr;
+  if (known == sessions_.end() && !places_.MayTake(host)) return nullptr;
   if (known != sessions_.end() && known->second.watches->number() > name.number) return nullptr;
   Session& session = sessions_[name.asker];
-  session.watches = std::make_unique<WatchSession>(loop_, directory_, max_reply_, name.number);
+  if (known == sessions_.end()) session.place = places_.Take(host);
+  session.watches = std::make_unique<WatchSession>(loop_, directory_, max_reply_, name.number, watched_, host);
   NoteWord(name.asker, session);
   return session.watches.get();
 }

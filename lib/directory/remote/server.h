@@ -3,6 +3,8 @@
 // Requests are untrusted: a malformed one gets kInvalidArgument, and bounds are the directory's
 // own. What an asker waits for is kept in a session of its own (watch_session.h), which ends when
 // it begins another, or does not ask for kSessionSilence.
+// Bounds: kMaxSessions, and of all hosts together LocalDirectory::most_waiting() watches; of both a
+// host has at most as many as it leaves to others (base::FairShare).
 // Thread rule: the directory's loop.
 #pragma once
 
@@ -15,6 +17,7 @@
 #include "absl/types/span.h"
 #include "lib/base/codec.h"
 #include "lib/base/event_loop.h"
+#include "lib/base/fair_share.h"
 #include "lib/base/handle.h"
 #include "lib/directory/local.h"
 #include "lib/directory/remote/messages.h"
@@ -32,7 +35,7 @@ class DirectoryServer final {
 
   // `loop` and `directory` must outlive it. Replies have at most `max_reply` bytes.
   DirectoryServer(base::EventLoop& loop, LocalDirectory& directory, size_t max_reply)
-      : loop_(loop), directory_(directory), max_reply_(max_reply) {}
+      : loop_(loop), directory_(directory), max_reply_(max_reply), watched_(directory.most_waiting()) {}
   DirectoryServer(const DirectoryServer&) = delete;
   DirectoryServer& operator=(const DirectoryServer&) = delete;
 
@@ -54,6 +57,7 @@ class DirectoryServer final {
   struct Session {
     std::unique_ptr<WatchSession> watches;
     base::Timer silence;
+    base::FairShare<Host>::Claim place;
   };
 
   base::Pending HandleJoin(base::Reader& reader, transport::Reply reply);
@@ -72,7 +76,7 @@ class DirectoryServer final {
   // Null: it is not known, or the asker has a later one.
   WatchSession* FindSession(const SessionName& name);
   // Null: there are too many.
-  WatchSession* BeginSession(const SessionName& name);
+  WatchSession* BeginSession(const SessionName& name, const Host& host);
   void NoteWord(uint64_t asker, Session& session);
 
   base::EventLoop& loop_;
@@ -80,6 +84,8 @@ class DirectoryServer final {
   const size_t max_reply_;
   NodeId self_;
   Contents contents_;
+  base::FairShare<Host> places_{kMaxSessions};  // of sessions
+  base::FairShare<Host> watched_;
   std::map<uint64_t, Session> sessions_;  // by asker
 };
 

@@ -35,11 +35,12 @@ WatchSession::~WatchSession() {
 
 // Those that have ended may still stand among the ready ones.
 bool WatchSession::TooMany(size_t more) const {
-  return std::max(watches_.size(), ready_.size()) + more > kMaxWaitsOfPeer;
+  return std::max(watches_.size(), ready_.size()) + more > kMaxWaitsOfPeer || !watched_.MayTake(host_, more);
 }
 
 void WatchSession::Begin(const WatchRequest& watch, const NodeId& puller) {
-  watches_[watch.number] = {watch, watch.pulls ? puller : NodeId(), nullptr, absl::OkStatus()};
+  watches_.erase(watch.number);
+  watches_[watch.number] = {watch, watch.pulls ? puller : NodeId(), nullptr, absl::OkStatus(), watched_.Take(host_)};
   Ready(watch.number);
 }
 

@@ -8,7 +8,7 @@
 //
 // A reply says where an object is at that moment, not when it appeared: what was deleted meanwhile
 // is watched again.
-// Bound: kMaxWaitsOfPeer watches. Thread rule: the directory's loop.
+// Bound: kMaxWaitsOfPeer watches, and the host's share of all. Thread rule: the directory's loop.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,7 @@
 #include <map>
 
 #include "lib/base/event_loop.h"
+#include "lib/base/fair_share.h"
 #include "lib/base/handle.h"
 #include "lib/directory/local.h"
 #include "lib/directory/remote/messages.h"
@@ -26,16 +27,18 @@ namespace tokamak::directory {
 
 class WatchSession final {
  public:
-  // `loop` and `directory` must outlive it. Replies have at most `max_reply` bytes.
-  WatchSession(base::EventLoop& loop, LocalDirectory& directory, size_t max_reply, uint64_t number)
-      : loop_(loop), directory_(directory), max_reply_(max_reply), number_(number) {}
+  // `loop`, `directory` and `watched`, of which each watch takes one for `host`, must outlive it.
+  // Replies have at most `max_reply` bytes.
+  WatchSession(base::EventLoop& loop, LocalDirectory& directory, size_t max_reply, uint64_t number,
+               base::FairShare<Host>& watched, const Host& host)
+      : loop_(loop), directory_(directory), max_reply_(max_reply), number_(number), watched_(watched), host_(host) {}
   WatchSession(const WatchSession&) = delete;
   WatchSession& operator=(const WatchSession&) = delete;
   ~WatchSession();
 
   uint64_t number() const { return number_; }
 
-  // Whether this many more would break the bound.
+  // Whether this many more would break a bound.
   bool TooMany(size_t more) const;
 
   void Begin(const WatchRequest& watch, const NodeId& puller);
@@ -54,6 +57,7 @@ class WatchSession final {
     NodeId puller;
     base::Pending waits;
     absl::Status refused;  // why it cannot wait
+    base::FairShare<Host>::Claim place;
   };
   struct HeldPoll final : base::Handle {
     ~HeldPoll() override {
@@ -76,6 +80,8 @@ class WatchSession final {
   LocalDirectory& directory_;
   const size_t max_reply_;
   const uint64_t number_;
+  base::FairShare<Host>& watched_;
+  const Host host_;
   std::map<uint64_t, Watch> watches_;
   std::deque<uint64_t> ready_;  // perhaps also of some that have ended
   HeldPoll* poll_ = nullptr;    // null: none is held

@@ -48,6 +48,9 @@ class Backend {
   // For how long a directory that has just begun cannot know who holds what.
   virtual base::Duration recovery() const { return base::Seconds(10); }
 
+  // How many may join by one client.
+  virtual size_t most_nodes() const { return kMaxNodes; }
+
   // Nothing reaches the directory until Heal. For directories that can be out of reach.
   virtual void CutOff() {}
   virtual void Heal() {}

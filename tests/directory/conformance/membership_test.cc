@@ -242,14 +242,15 @@ TEST_P(DirectoryConformance, LeavingTwiceOrUnknownIsNoError) {
 
 TEST_P(DirectoryConformance, MoreNodesThanTheBoundAreRefused) {
   std::vector<AnswerOf<Joined>> joins;
-  for (size_t i = 0; i < kMaxNodes; ++i) {
+  const size_t most = backend_->most_nodes();
+  for (size_t i = 0; i < most; ++i) {
     joins.push_back(StartJoin(here(), JoinOf(Node("n" + std::to_string(i)))));
     if (i % 256 == 255) (void)Await(joins.back());
   }
   for (const auto& join : joins) EXPECT_TRUE(Await(join).ok());
   EXPECT_TRUE(absl::IsResourceExhausted(Join("one-more").status()));
   EXPECT_FALSE(Join("n0")->entered);
-  EXPECT_EQ(Nodes()->size(), kMaxNodes);
+  EXPECT_EQ(Nodes()->size(), most);
   EXPECT_TRUE(Leave("n1").ok());
   EXPECT_TRUE(Join("one-more")->entered);
 }

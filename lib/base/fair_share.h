@@ -1,0 +1,87 @@
+// FairShare counts what parties that do not know of each other hold of a number of places that all
+// of them share.
+//
+// A party has at most as many as are free beside its own, so that nobody takes the last ones: one
+// that wants all gets half of them, and n such leave an (n + 1)th part for whoever comes next.
+// What waits for its place has FairTurns. A FairShare outlives its claims.
+// Law: a party that has nothing is refused one place only while every place is taken.
+// Thread rule: one loop.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <utility>
+
+#include "glog/logging.h"
+
+namespace tokamak::base {
+
+template <typename Party>
+class FairShare final {
+  using Rows = std::map<Party, size_t>;
+
+ public:
+  // Dropping it gives back what it has.
+  class Claim final {
+   public:
+    Claim() = default;
+    Claim(Claim&& other) noexcept
+        : share_(std::exchange(other.share_, nullptr)), row_(other.row_), count_(other.count_) {}
+    Claim& operator=(Claim&& other) noexcept {
+      std::swap(share_, other.share_);
+      std::swap(row_, other.row_);
+      std::swap(count_, other.count_);
+      return *this;
+    }
+    ~Claim() {
+      if (share_ != nullptr) share_->GiveBack(row_, count_);
+    }
+
+   private:
+    friend class FairShare;
+    Claim(FairShare* share, typename Rows::iterator row, size_t count) : share_(share), row_(row), count_(count) {}
+
+    FairShare* share_ = nullptr;
+    typename Rows::iterator row_{};
+    size_t count_ = 0;
+  };
+
+  explicit FairShare(size_t places) : places_(places) {}
+  FairShare(const FairShare&) = delete;
+  FairShare& operator=(const FairShare&) = delete;
+  ~FairShare() { CHECK_EQ(taken_, 0u); }
+
+  // Whether `party` may have so many more: all of them, at once.
+  bool MayTake(const Party& party, size_t count = 1) const {
+    if (count == 0) return true;
+    const auto row = rows_.find(party);
+    const size_t held = row == rows_.end() ? 0 : row->second;
+    return count <= places_ - taken_ && held + count - 1 < places_ - taken_ - (count - 1);
+  }
+
+  // They are the party's, whether that is fair or not; so many must be free.
+  [[nodiscard]] Claim Take(const Party& party, size_t count = 1) {
+    if (count == 0) return Claim();
+    CHECK_LE(count, places_ - taken_);
+    const auto row = rows_.try_emplace(party, 0).first;
+    row->second += count;
+    taken_ += count;
+    return Claim(this, row, count);
+  }
+
+  size_t taken() const { return taken_; }
+  bool full() const { return taken_ == places_; }
+
+ private:
+  void GiveBack(typename Rows::iterator row, size_t count) {
+    taken_ -= count;
+    row->second -= count;
+    if (row->second == 0) rows_.erase(row);
+  }
+
+  const size_t places_;
+  size_t taken_ = 0;
+  Rows rows_;
+};
+
+}  // namespace tokamak::base
