@@ -1,6 +1,10 @@
 #include "lib/cli/command.h"
 
+#include <cstdint>
+
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "lib/base/units.h"
 
 namespace tokamak::cli {
@@ -38,6 +42,21 @@ CLI::Validator AtLeastOne() {
     return is_number && !is_zero ? std::string() : absl::StrCat("'", text, "' is no number from 1 on");
   };
   return CLI::Validator(check, "", "at least one");
+}
+
+CLI::Validator NumberOfNode() {
+  const auto read = [](std::string& text) {
+    absl::string_view number = text;
+    (void)absl::ConsumePrefix(&number, "node");
+    uint32_t node = 0;
+    if (!absl::SimpleAtoi(number, &node)) {
+      return absl::StrCat("'", text,
+                          "' is no node of a cluster that tok up starts: they are 1, 2..., or node1, node2...");
+    }
+    text = std::string(number);
+    return std::string();
+  };
+  return CLI::Validator(read, "", "number of a node");
 }
 
 CLI::Option* AddSize(CLI::App& command, const std::string& names, uint64_t& value, const std::string& about) {

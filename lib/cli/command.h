@@ -29,6 +29,9 @@ CLI::Option* AddDuration(CLI::App& command, const std::string& names, base::Dura
 // Of a number that counts something.
 CLI::Validator AtLeastOne();
 
+// Of a node of the cluster that tok up starts, by its number or its name, which becomes its number.
+CLI::Validator NumberOfNode();
+
 // A flag for bytes, such as 64KiB.
 CLI::Option* AddSize(CLI::App& command, const std::string& names, uint64_t& value, const std::string& about);
 

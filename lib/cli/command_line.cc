@@ -111,7 +111,10 @@ void DescribeCommandLine(CLI::App& app, Flags& flags) {
          "--state", flags.state,
          "folder of the cluster that tok up starts; $XDG_RUNTIME_DIR/tokamak, or /tmp/tokamak-UID, unless given")
       ->type_name("DIR");
-  app.add_option("--node", flags.node, "talk to this node of that cluster, from 1")->capture_default_str();
+  app.add_option("--node", flags.node, "talk to this node of that cluster: its name, or its number")
+      ->transform(NumberOfNode())
+      ->type_name("NODE")
+      ->capture_default_str();
   app.add_flag("--json", flags.json, "print JSON");
 
   DescribeClusters(app, flags);

@@ -1,5 +1,6 @@
 #include "lib/daemon/wrong_flags.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -23,6 +24,17 @@ void AddFlagsOf(const CLI::App& app, std::vector<std::string>& names) {
   }
 }
 
+// Of which commands it is a flag.
+std::vector<std::string> CommandsWith(const CLI::App& app, const std::string& flag) {
+  std::vector<std::string> names;
+  for (const CLI::App* const command : app.get_subcommands({})) {
+    std::vector<std::string> flags;
+    AddFlagsOf(*command, flags);
+    if (std::find(flags.begin(), flags.end(), flag) != flags.end()) names.push_back(command->get_name());
+  }
+  return names;
+}
+
 std::string Explain(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> left = app.remaining(/*recurse=*/true);
   const std::vector<std::string> commands = CommandsOf(app);
@@ -35,6 +47,10 @@ std::string Explain(const CLI::App& app, const CLI::ParseError& error) {
     AddFlagsOf(app, flags);
     for (const CLI::App* const command : app.get_subcommands()) AddFlagsOf(*command, flags);
     const std::string written = wrong.substr(2, wrong.find('=') - 2);
+    if (const std::vector<std::string> commands_with = CommandsWith(app, written); !commands_with.empty()) {
+      return absl::StrCat("--", written, " belongs to ", absl::StrJoin(commands_with, ", "),
+                          ": give it after the command");
+    }
     return absl::StrCat("there is no flag --", written, base::DidYouMean(written, flags, "--"));
   }
   if (lacks_command) return absl::StrCat("there is no command ", wrong, base::DidYouMean(wrong, commands));

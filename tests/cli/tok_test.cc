@@ -138,7 +138,7 @@ TEST_F(TokTest, FilesGoInOnOneNodeAndComeOutOnAnother) {
   }
   EXPECT_EQ(DoJson({"--node", "2", "ls", "-q", "tree/"}), (json{"tree/a", "tree/b/c"}));
   Make("only there", "1");
-  Do({"--node", "2", "put", Path("only there")});
+  Do({"--node", "node2", "put", Path("only there")});
   EXPECT_EQ(DoJson({"stat", "only there"})["name"], "only there") << "as the directory says";
   Do({"rm", "only there"});
   const json stat = DoJson({"stat", "greeting"});
@@ -440,6 +440,7 @@ TEST_F(TokTest, WrongUseIsSaidInOneLine) {
   ExpectFailure(2, {"frobnicate"}, {"there is no command frobnicate (see tok --help)"});
   ExpectFailure(2, {"lss"}, {"did you mean ls?", "tok --help"});
   ExpectFailure(2, {"help", "lss"}, {"did you mean ls?", "tok --help"});
+  ExpectFailure(2, {"--node", "node", "ls"}, {"'node' is no node", "node1, node2..."});
   ExpectFailure(2, {"up", "--noeds", "2"}, {"there is no flag --noeds; did you mean --nodes?"});
   ExpectFailure(2, {"put"}, {"path", "tok --help"});
   ExpectFailure(2, {"get", "x", "--protocol", "pigeon"}, {"--protocol", "eager"});

@@ -40,6 +40,13 @@ TEST(WrongFlagsTest, WhatIsNotThereIsNamedWithTheNearest) {
   EXPECT_EQ(Said({"sing"}), "there is no command sing (see program --help)");
 }
 
+TEST(WrongFlagsTest, AFlagOfACommandIsGivenAfterIt) {
+  const std::string said = "--timeout belongs to fetch: give it after the command (see program --help)";
+  EXPECT_EQ(Said({"--timeout", "1", "fetch", "x"}), said);
+  EXPECT_EQ(Said({"--timeout=1", "fetch", "x"}), said);
+  EXPECT_EQ(Said({"list", "--timeout", "1"}), said);
+}
+
 TEST(WrongFlagsTest, WithoutACommandAllAreNamed) {
   EXPECT_EQ(Said({}), "give a command: fetch, list (see program --help)");
 }

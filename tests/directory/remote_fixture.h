@@ -15,10 +15,11 @@
 namespace tokamak::directory {
 
 constexpr base::Duration kDeadline = base::Seconds(2);
-constexpr base::Duration kLease = base::Seconds(3600);
 
 class RemoteDirectoryTest : public testing::Test {
  protected:
+  static constexpr base::Duration kLease = base::Seconds(3600);
+
   static JoinRequest Node(const NodeId& id) {
     return {{id, 1, {"10.0.0.1:7000"}, "soft", 1 << 20}, kLease, base::Seconds(60), false, false};
   }

@@ -122,7 +122,8 @@ void AddCommand(CLI::App& app, CommandFlags& flags) {
   socket->type_name("FILE");
   auto* const node = tune->add_option(
       "--peer-node", flags.peer_node,
-      "the other node is this one of the cluster in --state, from 1; the first other one unless given");
+      "the other node is this one of the cluster in --state, its name or its number; the first other one unless given");
+  node->transform(NumberOfNode())->type_name("NODE");
   auto* const serve = tune->add_flag(
       "--serve", flags.serve,
       "wait for a tok tune --peer or a tok bench --between that names this node, for an hour, and make objects for it");
