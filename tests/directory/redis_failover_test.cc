@@ -264,6 +264,18 @@ class ReignTest : public testing::Test {
     ASSERT_TRUE(replica.Await({"DBSIZE"}, *keys));
   }
 
+  // The other server, which takes its place, knows a and b, and not what a has announced last.
+  void LoseTheMasterThatAcceptedX() {
+    Follow(other_, one_);
+    const auto before = OpenAt(one_);
+    ASSERT_TRUE(Join(*before, "a").ok());
+    ASSERT_TRUE(Join(*before, "b").ok());
+    AwaitCaughtUp(other_, one_);
+    Promote(other_);
+    ASSERT_TRUE(Announce(*before, "a", Version("x", 1), false).ok());
+    one_.Kill();
+  }
+
   os::EpollLoop loop_;
   base::Duration recovery_ = Options().recovery;
   const Arguments flags_ = {"--save", "", "--repl-diskless-sync-delay", "0"};
@@ -293,16 +305,7 @@ TEST_F(ReignTest, AMasterThatWasAReplicaForAWhileIsNewAsWell) {
 }
 
 TEST_F(ReignTest, WhatIsAnnouncedToANewMasterBeforeAnybodyJoinsGivesWayToWhatIsOlder) {
-  Follow(other_, one_);
-  const auto before = OpenAt(one_);
-  ASSERT_TRUE(Join(*before, "a").ok());
-  ASSERT_TRUE(Join(*before, "b").ok());
-  AwaitCaughtUp(other_, one_);
-  Promote(other_);
-  // Accepted by the old master, which told its replica no more of it.
-  ASSERT_TRUE(Announce(*before, "a", Version("x", 1), false).ok());
-  one_.Kill();
-
+  ASSERT_NO_FATAL_FAILURE(LoseTheMasterThatAcceptedX());
   const auto after = OpenAt(other_);
   ASSERT_TRUE(Announce(*after, "b", Version("x", 2), false).ok());
   ASSERT_TRUE(Join(*after, "a", true)->entered);
@@ -314,15 +317,7 @@ TEST_F(ReignTest, WhatIsAnnouncedToANewMasterBeforeAnybodyJoinsGivesWayToWhatIsO
 // Later than the new master's time to learn: what it holds was accepted by the old one alone.
 TEST_F(ReignTest, WhoWasKnownToTheReplicaIsWaitedForHoweverLateItComes) {
   recovery_ = base::Milliseconds(50);
-  Follow(other_, one_);
-  const auto before = OpenAt(one_);
-  ASSERT_TRUE(Join(*before, "a").ok());
-  ASSERT_TRUE(Join(*before, "b").ok());
-  AwaitCaughtUp(other_, one_);
-  Promote(other_);
-  ASSERT_TRUE(Announce(*before, "a", Version("x", 1), false).ok());
-  one_.Kill();
-
+  ASSERT_NO_FATAL_FAILURE(LoseTheMasterThatAcceptedX());
   const auto after = OpenAt(other_);
   ASSERT_TRUE(Join(*after, "b", true)->entered);
   ASSERT_FALSE(Join(*after, "b", true, /*complete=*/true)->entered);
