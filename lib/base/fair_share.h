@@ -28,17 +28,20 @@ class FairShare final {
     Claim(Claim&& other) noexcept
         : share_(std::exchange(other.share_, nullptr)), row_(other.row_), count_(other.count_) {}
     Claim& operator=(Claim&& other) noexcept {
-      std::swap(share_, other.share_);
-      std::swap(row_, other.row_);
-      std::swap(count_, other.count_);
+      GiveBack();
+      share_ = std::exchange(other.share_, nullptr);
+      row_ = other.row_;
+      count_ = other.count_;
       return *this;
     }
-    ~Claim() {
-      if (share_ != nullptr) share_->GiveBack(row_, count_);
-    }
+    ~Claim() { GiveBack(); }
 
    private:
     friend class FairShare;
+    void GiveBack() {
+      if (share_ != nullptr) share_->GiveBack(row_, count_);
+    }
+
     Claim(FairShare* share, typename Rows::iterator row, size_t count) : share_(share), row_(row), count_(count) {}
 
     FairShare* share_ = nullptr;
@@ -51,7 +54,7 @@ class FairShare final {
   FairShare& operator=(const FairShare&) = delete;
   ~FairShare() { CHECK_EQ(taken_, 0u); }
 
-  // Whether `party` may have so many more: all of them, at once.
+  // Whether `party` may have `count` more, all together.
   bool MayTake(const Party& party, size_t count = 1) const {
     if (count == 0) return true;
     const auto row = rows_.find(party);
@@ -59,7 +62,7 @@ class FairShare final {
     return count <= places_ - taken_ && held + count - 1 < places_ - taken_ - (count - 1);
   }
 
-  // They are the party's, whether that is fair or not; so many must be free.
+  // Gives `party` that many, without asking whether it may have them. They must be free.
   [[nodiscard]] Claim Take(const Party& party, size_t count = 1) {
     if (count == 0) return Claim();
     CHECK_LE(count, places_ - taken_);

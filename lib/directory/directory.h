@@ -111,7 +111,7 @@ struct JoinRequest {
   bool complete = false;
   // What the last reply said.
   std::string mark = {};
-  // Not said, but found out by who is asked.
+  // Filled in by the node that serves the directory: no part of the request.
   Host host = {};
 };
 

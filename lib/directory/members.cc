@@ -15,12 +15,15 @@ absl::StatusOr<Members::Joined> Members::Join(const JoinRequest& request) {
   }
   const auto known = by_name_.find(node.id);
   Member* member = known == by_name_.end() ? nullptr : known->second;
+  bool has_place = member != nullptr;
   if (member != nullptr && member->info.incarnation != node.incarnation) {
     if (absl::Status status = MayFollow(*member, node); !status.ok()) return status;
-    if (member->info.engines == node.engines) End(*member);  // who is there now has taken its place
+    const bool replaces = member->info.engines == node.engines;
+    has_place = replaces && member->host == request.host;
+    if (replaces) End(*member);
     member = nullptr;
   }
-  if (member == nullptr) {
+  if (!has_place) {
     if (absl::Status status = MayEnter(request.host); !status.ok()) return status;
   }
   Joined joined;

@@ -37,8 +37,9 @@ class DirectoryServerTest : public RemoteDirectoryTest {
   }
   WatchRequest Wait(uint64_t number) { return {number, Id(std::to_string(number)), false, false}; }
 
-  static base::Writer JoinOf(const NodeId& node) {
-    const JoinRequest join = Node(node);
+  static base::Writer JoinOf(const NodeId& node, uint64_t incarnation = 1) {
+    JoinRequest join = Node(node);
+    join.node.incarnation = incarnation;
     base::Writer request = BeginRequest(RequestKind::kJoin);
     WriteNode(request, join.node);
     request.Integer(join.lease.picoseconds());
@@ -222,6 +223,15 @@ TEST_F(DirectoryServerTest, AHostThatJoinsAllTheNamesThatItMayLeavesSomeToOthers
   EXPECT_TRUE(Asked(LeaveOf("n1"), Host(1)).ok());
   EXPECT_TRUE(Asked(LeaveOf("n2"), Host(1)).ok());
   EXPECT_TRUE(Asked(JoinOf("one-more"), Host(1)).ok());
+}
+
+TEST_F(DirectoryServerTest, ANodeThatIsRestartedHasThePlaceOfItsEarlierLifeHoweverFullItIs) {
+  size_t names = 0;
+  while (Asked(JoinOf(absl::StrCat("n", names)), Host(1)).ok()) ++names;
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(Asked(JoinOf(absl::StrCat("other", i)), Host(2 + i)).ok()) << status_;
+  ASSERT_FALSE(Asked(JoinOf("one-more"), Host(1)).ok());
+  EXPECT_TRUE(Asked(JoinOf("n0", /*incarnation=*/2), Host(1)).ok()) << status_;
+  EXPECT_EQ(local_.nodes(), names + 1000);
 }
 
 // One with several rails comes from another of its addresses when the first has failed.
