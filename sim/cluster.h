@@ -8,12 +8,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/optional.h"
 #include "lib/base/phase_log.h"
 #include "lib/base/trace.h"
 #include "lib/directory/local.h"
@@ -39,7 +39,7 @@ struct ClusterOptions {
   std::function<void(const std::string&)> on_wrong;  // none: ends the program
   NetworkMaker network = MakeSimNetwork;
   uint32_t most_hosts = NetworkOptions().hosts;
-  absl::optional<HostCosts> costs;     // of every host; none: only copies take processor time
+  std::optional<HostCosts> costs;      // of every host; none: only copies take processor time
   std::string registration = "arena";  // on_demand, cached (lib/transport/registration.h)
 
   ClusterOptions() {

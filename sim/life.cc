@@ -1,6 +1,7 @@
 #include "sim/life.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -501,7 +502,7 @@ void Life::Evacuate(uint32_t node, const std::function<void(bool evacuated)>& me
   const base::Time begin = Now();
   asked_to_delete_.clear();
   const bool had_room = HasRoom(node, host.store().statistics().used_bytes + kPutMeanwhile);
-  absl::optional<node::EvacuationReport> report;
+  std::optional<node::EvacuationReport> report;
   base::Time evacuated_at;
   bool drained = false;
   base::Pending evacuation = host.Leave(

@@ -8,12 +8,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/types/optional.h"
 #include "lib/base/random.h"
 #include "sim/cluster.h"
 #include "sim/history.h"
@@ -164,7 +164,7 @@ class Life final {
   std::vector<int64_t> all_announced_;                     // by node: until then, as far as is known
   std::set<base::ObjectId> asked_to_delete_;               // since an evacuation began
   std::vector<uint32_t> loads_;                            // by node: objects of Load
-  absl::optional<Outage> outage_;
+  std::optional<Outage> outage_;
   std::map<std::string, Last> last_;
 };
 

@@ -19,13 +19,13 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/types/optional.h"
 #include "lib/base/printable.h"
 #include "lib/cli/output.h"
 #include "lib/os/child_process.h"
@@ -111,8 +111,8 @@ json ProcessToJson(const ClusterProcess& process) {
 }
 
 // One list of the saved cluster; none where it is malformed.
-absl::optional<std::vector<ClusterProcess>> FromJson(const json& saved, const char* list) {
-  if (!saved.is_object() || !saved.contains(list) || !saved[list].is_array()) return absl::nullopt;
+std::optional<std::vector<ClusterProcess>> FromJson(const json& saved, const char* list) {
+  if (!saved.is_object() || !saved.contains(list) || !saved[list].is_array()) return std::nullopt;
   std::vector<ClusterProcess> processes;
   for (const json& value : saved[list]) {
     const auto has = [&](const char* key, auto check) {
@@ -121,7 +121,7 @@ absl::optional<std::vector<ClusterProcess>> FromJson(const json& saved, const ch
     const auto text = [](const json& field) { return field.is_string(); };
     const auto number = [](const json& field) { return field.is_number_unsigned(); };
     if (!has("name", text) || !has("pid", number) || !has("started", number) || !has("socket", text)) {
-      return absl::nullopt;
+      return std::nullopt;
     }
     processes.push_back({value["name"], value["pid"], value["started"], value["socket"]});
   }
@@ -129,12 +129,12 @@ absl::optional<std::vector<ClusterProcess>> FromJson(const json& saved, const ch
 }
 
 // What is told of the folders above `folder`: none by who made none.
-absl::optional<std::vector<std::string>> FoldersFromJson(const json& saved, const std::string& folder) {
+std::optional<std::vector<std::string>> FoldersFromJson(const json& saved, const std::string& folder) {
   if (!saved.is_object() || !saved.contains("folders")) return std::vector<std::string>();
-  if (!saved["folders"].is_array()) return absl::nullopt;
+  if (!saved["folders"].is_array()) return std::nullopt;
   std::vector<std::string> folders;
   for (const json& value : saved["folders"]) {
-    if (!value.is_string() || !absl::StartsWith(folder, value.get<std::string>() + "/")) return absl::nullopt;
+    if (!value.is_string() || !absl::StartsWith(folder, value.get<std::string>() + "/")) return std::nullopt;
     folders.push_back(value);
   }
   return folders;

@@ -9,13 +9,13 @@
 #include <csignal>
 #include <cstring>
 #include <iostream>
+#include <optional>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/types/optional.h"
 #include "lib/base/random.h"
 #include "lib/base/units.h"
 #include "lib/cli/as_absl.h"
@@ -326,8 +326,8 @@ class Demo final {
   // Stops the one of the two holders that serves the get, and returns which it is: it stays
   // stopped, and what is missing is more than it can have sent. None: the get is over, or so nearly
   // over that this cannot be said; then nobody is stopped.
-  absl::StatusOr<absl::optional<size_t>> StopServing(Gets& gets, const ObjectId& id,
-                                                     const std::array<uint64_t, 2>& before) {
+  absl::StatusOr<std::optional<size_t>> StopServing(Gets& gets, const ObjectId& id,
+                                                    const std::array<uint64_t, 2>& before) {
     if (absl::Status status = AsAbsl(gets.Send()); !status.ok()) return status;
     Part part = Part::kNone;
     while (part == Part::kNone) part = Look(id);
@@ -336,12 +336,12 @@ class Demo final {
     const size_t victim = (*served)[0] > before[0] ? 0 : 1;
     const size_t other = 1 - victim;
     // Both: it went on from another holder already.
-    if ((*served)[victim] == before[victim] || (*served)[other] > before[other]) return absl::nullopt;
+    if ((*served)[victim] == before[victim] || (*served)[other] > before[other]) return std::nullopt;
     const ClusterProcess& process = cluster_.nodes[victim];
     if (absl::Status status = Suspend(process); !status.ok()) return status;
     if (Look(id) == Part::kMiddle) return victim;
     kill(process.pid, SIGCONT);
-    return absl::nullopt;
+    return std::nullopt;
   }
 
   // How much of an object has come to the third node. A get that has begun is looked at, so one
@@ -368,7 +368,7 @@ class Demo final {
   Cluster cluster_;
   std::vector<Client> clients_;
   std::vector<DemoFile> files_;
-  absl::optional<DemoFile> made_up_;
+  std::optional<DemoFile> made_up_;
   DemoResult result_;
 };
 

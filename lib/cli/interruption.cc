@@ -7,9 +7,8 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <optional>
 #include <utility>
-
-#include "absl/types/optional.h"
 
 namespace tokamak::cli {
 
@@ -23,12 +22,12 @@ void TellOf(const os::FileDescriptor& event) {
 }
 
 // The next signal; none once `ended` is readable.
-absl::optional<signalfd_siginfo> NextSignal(const os::FileDescriptor& raised, const os::FileDescriptor& ended) {
+std::optional<signalfd_siginfo> NextSignal(const os::FileDescriptor& raised, const os::FileDescriptor& ended) {
   pollfd waits[2] = {{raised.get(), POLLIN, 0}, {ended.get(), POLLIN, 0}};
   while (poll(waits, 2, -1) < 0) {
   }
   signalfd_siginfo info{};
-  if (waits[0].revents == 0 || read(raised.get(), &info, sizeof info) != sizeof info) return absl::nullopt;
+  if (waits[0].revents == 0 || read(raised.get(), &info, sizeof info) != sizeof info) return std::nullopt;
   return info;
 }
 
@@ -62,7 +61,7 @@ Interruption::~Interruption() {
 }
 
 void Interruption::Watch() {
-  const absl::optional<signalfd_siginfo> first = NextSignal(raised_, stopped_);
+  const std::optional<signalfd_siginfo> first = NextSignal(raised_, stopped_);
   if (!first.has_value()) return;
   const auto began = std::chrono::steady_clock::now();
   const os::FileDescriptor tidy(eventfd(0, EFD_CLOEXEC));
@@ -71,7 +70,7 @@ void Interruption::Watch() {
     tidy_up_();
     TellOf(tidy);
   });
-  absl::optional<signalfd_siginfo> further;
+  std::optional<signalfd_siginfo> further;
   do {
     further = NextSignal(raised_, tidy);
   } while (further.has_value() && IsSaidAgain(*first, *further, std::chrono::steady_clock::now() - began));

@@ -11,10 +11,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
-#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "lib/base/event_loop.h"
 #include "lib/store/store.h"
@@ -53,7 +53,7 @@ class EventFeed final {
   store::Store* store_ = nullptr;
   uint64_t request_id_ = 0;
   bool caught_up_ = true;
-  absl::optional<base::ObjectId> told_to_;  // what existed and comes behind it by id was not told yet
+  std::optional<base::ObjectId> told_to_;  // what existed and comes behind it by id was not told yet
   base::Timer retry_;
   base::Timer telling_dropped_;
   std::unique_ptr<store::Subscription> subscription_;

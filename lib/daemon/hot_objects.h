@@ -8,9 +8,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
-#include "absl/types/optional.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/handle.h"
 #include "lib/store/store.h"
@@ -41,7 +41,7 @@ class HotObjects final : public base::Handle {
   const store::Store& store_;
   Done done_;
   Report report_;
-  absl::optional<base::ObjectId> last_;
+  std::optional<base::ObjectId> last_;
   base::Timer turn_;
 };
 

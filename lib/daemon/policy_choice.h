@@ -6,16 +6,16 @@
 //   adaptive:TABLE        the same, and begins with a table: either of the first two
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "absl/types/optional.h"
 #include "lib/transport/policy.h"
 
 namespace tokamak::daemon {
 
 struct PolicyChoice {
-  absl::optional<transport::Policy> table;  // none: what is built in for the devices
+  std::optional<transport::Policy> table;  // none: what is built in for the devices
   bool adaptive = false;
   std::string origin = "built in";  // of the table, for the log
 };

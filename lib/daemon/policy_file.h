@@ -17,12 +17,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/optional.h"
 #include "lib/transport/policy.h"
 #include "lib/transport/policy_fit.h"
 
@@ -50,7 +50,7 @@ struct PolicyMeasurement {
 
 struct PolicyFile {
   transport::Policy policy;
-  absl::optional<PolicyMeasurement> measured;
+  std::optional<PolicyMeasurement> measured;
 };
 
 // kInvalidArgument says in one line what is wrong, and where.

@@ -1,6 +1,7 @@
 #include "lib/daemon/session.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -477,7 +478,7 @@ void Session::Delete(const client::Header& header, const client::DeleteRequest& 
 }
 
 void Session::List(const client::Header& header, const client::ListRequest& request) {
-  absl::optional<base::ObjectId> after;
+  std::optional<base::ObjectId> after;
   if (request.continued) after = request.after;
   client::ListReply reply;
   const auto page = store_.List(request.limit, after);

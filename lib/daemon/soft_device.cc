@@ -1,12 +1,12 @@
 #include "lib/daemon/soft_device.h"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/types/optional.h"
 #include "lib/daemon/soft_nic.h"
 #include "lib/os/loop_thread.h"
 #include "lib/verbs/soft/packet.h"
@@ -93,7 +93,7 @@ class SoftUdpDevice final : public OpenedDevice {
                         absl::StrCat("for bulk, on the UDP port after that of ", name, ": ", status.message()));
   }
 
-  absl::optional<os::LoopThread> thread_;  // outlives the NICs that work on it
+  std::optional<os::LoopThread> thread_;  // outlives the NICs that work on it
   std::vector<std::unique_ptr<SoftNic>> nics_;
 };
 

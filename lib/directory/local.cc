@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -332,7 +333,7 @@ base::Pending LocalDirectory::Held(const NodeId& node, const std::string& after,
 absl::StatusOr<HeldReply> LocalDirectory::HeldNow(const NodeId& node, const std::string& after, size_t most) const {
   const Member* const member = members_.FindAlive(node);
   if (member == nullptr) return JoinFirst(node);
-  absl::optional<base::ObjectId> looked_at;
+  std::optional<base::ObjectId> looked_at;
   if (!after.empty()) {
     std::array<uint8_t, base::ObjectId::kSize> id;
     if (after.size() != id.size()) return absl::InvalidArgumentError("this is no place in what a node holds");

@@ -1,6 +1,7 @@
 #include "lib/directory/object_entries.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "glog/logging.h"
@@ -89,7 +90,7 @@ ObjectInfo ObjectEntries::Name(ObjectEntry& entry) const {
 }
 
 std::vector<base::ObjectVersion> ObjectEntries::HeldBy(uint64_t member, size_t most,
-                                                       absl::optional<base::ObjectId>* looked_at) const {
+                                                       std::optional<base::ObjectId>* looked_at) const {
   std::vector<base::ObjectVersion> held;
   auto entry = looked_at->has_value() ? entries_.upper_bound(**looked_at) : entries_.begin();
   for (size_t looked = 0; looked < kForgottenAtOnce && held.size() < most && entry != entries_.end(); ++looked) {

@@ -12,10 +12,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
-#include "absl/types/optional.h"
 #include "lib/base/generation.h"
 #include "lib/base/object_id.h"
 #include "lib/base/object_name.h"
@@ -81,8 +81,7 @@ class ObjectEntries final {
   // What this life has or is coming to, at most `most`, of a part of all entries: those after
   // `looked_at`, from the beginning where that is nothing. It is then where the next part begins;
   // nothing: there are no more.
-  std::vector<base::ObjectVersion> HeldBy(uint64_t member, size_t most,
-                                          absl::optional<base::ObjectId>* looked_at) const;
+  std::vector<base::ObjectVersion> HeldBy(uint64_t member, size_t most, std::optional<base::ObjectId>* looked_at) const;
 
   // Takes out those that are gone: a part of all entries, from the beginning where `first` is set.
   // Returns whether there are more.

@@ -1,6 +1,7 @@
 #include "lib/node/bundles.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -118,18 +119,18 @@ void Bundles::OnReply(Bundle& bundle, const absl::StatusOr<absl::Span<const uint
   }
 }
 
-absl::optional<std::vector<base::ObjectVersion>> Bundles::DecodeRequest(absl::Span<const uint8_t> bytes) {
+std::optional<std::vector<base::ObjectVersion>> Bundles::DecodeRequest(absl::Span<const uint8_t> bytes) {
   base::Reader reader(bytes);
-  if (reader.Integer<uint8_t>() != kBringAll) return absl::nullopt;
+  if (reader.Integer<uint8_t>() != kBringAll) return std::nullopt;
   std::vector<base::ObjectVersion> versions(reader.Count(kMaxObjects, kVersionSize));
   for (base::ObjectVersion& version : versions) {
     version.id = reader.Id();
     version.generation = base::Generation{reader.Integer<uint64_t>()};
-    if (version.generation == base::kNoGeneration) return absl::nullopt;
+    if (version.generation == base::kNoGeneration) return std::nullopt;
   }
-  if (!reader.Complete() || versions.empty()) return absl::nullopt;
+  if (!reader.Complete() || versions.empty()) return std::nullopt;
   const absl::flat_hash_set<base::ObjectVersion> distinct(versions.begin(), versions.end());
-  if (distinct.size() < versions.size()) return absl::nullopt;
+  if (distinct.size() < versions.size()) return std::nullopt;
   return versions;
 }
 
@@ -139,7 +140,7 @@ std::vector<uint8_t> Bundles::EncodeAnswer(absl::Span<const base::ObjectVersion>
   writer.Integer(static_cast<uint32_t>(versions.size()));
   size_t left = versions.size() * kObjectOverhead;  // of those that follow, at least
   for (const base::ObjectVersion& version : versions) {
-    const absl::optional<uint64_t> here = size(version);
+    const std::optional<uint64_t> here = size(version);
     left -= kObjectOverhead;
     const bool fits = here.has_value() && *here <= directory::kMaxBrought &&
                       writer.size() + kObjectOverhead + *here + left <= max_size;

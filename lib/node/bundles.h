@@ -12,10 +12,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/generation.h"
@@ -51,12 +51,12 @@ class Bundles final {
   uint64_t sent() const { return sent_; }
 
   // A peer's request. Nothing: none that a peer would send, which names each version once.
-  static absl::optional<std::vector<base::ObjectVersion>> DecodeRequest(absl::Span<const uint8_t> bytes);
+  static std::optional<std::vector<base::ObjectVersion>> DecodeRequest(absl::Span<const uint8_t> bytes);
 
   // The answer to it, of at most `max_size` bytes: `size` says how large what is here is, and
   // nothing where it is not; `contents` is called only for what has room, and has that size, or
   // none where it may not be brought any more.
-  using Size = std::function<absl::optional<uint64_t>(const base::ObjectVersion&)>;
+  using Size = std::function<std::optional<uint64_t>(const base::ObjectVersion&)>;
   using Contents = std::function<absl::Span<const uint8_t>(const base::ObjectVersion&)>;
   static std::vector<uint8_t> EncodeAnswer(absl::Span<const base::ObjectVersion> versions, size_t max_size,
                                            const Size& size, const Contents& contents);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "lib/verbs/types.h"
@@ -55,7 +56,7 @@ void ClusterView::Named(const absl::StatusOr<std::vector<directory::RosterEntry>
   }
   for (const directory::RosterEntry& entry : roster_) {
     const NodeState state = entry.liveness == directory::Liveness::kAlive ? NodeState::kAlive : NodeState::kSilent;
-    view_.nodes.push_back({entry.node, state, entry.unheard_for + (now - named_at_), absl::nullopt});
+    view_.nodes.push_back({entry.node, state, entry.unheard_for + (now - named_at_), std::nullopt});
   }
   AskNodes();
 }

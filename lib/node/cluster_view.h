@@ -15,11 +15,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/handle.h"
@@ -49,8 +49,8 @@ class ClusterView final {
   struct Entry {
     directory::NodeInfo node;
     NodeState state = NodeState::kAlive;
-    base::Duration unheard_for;           // since it answered, or the directory heard of it
-    absl::optional<NodeNumbers> numbers;  // none: it did not say
+    base::Duration unheard_for;          // since it answered, or the directory heard of it
+    std::optional<NodeNumbers> numbers;  // none: it did not say
   };
   struct View {
     bool located = false;      // the directory answered; else these are those that it named last
@@ -98,7 +98,7 @@ class ClusterView final {
   const Services services_;
   Step step_ = Step::kIdle;
   View view_;                                   // the last, or the one that is being made
-  absl::optional<base::Time> viewed_at_;        // the end of the last
+  std::optional<base::Time> viewed_at_;         // the end of the last
   std::vector<directory::RosterEntry> roster_;  // what the directory said last
   base::Time named_at_;                         // when
   base::Pending directory_call_;

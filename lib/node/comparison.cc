@@ -1,6 +1,7 @@
 #include "lib/node/comparison.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace tokamak::node {
@@ -81,7 +82,7 @@ void Comparison::Held(const absl::StatusOr<directory::HeldReply>& held) {
     return End(held.status());
   }
   for (const base::ObjectVersion& version : held->versions) {
-    const absl::optional<store::Location> here = services_.store.Find(version.id);
+    const std::optional<store::Location> here = services_.store.Find(version.id);
     const bool is_here = here.has_value() && here->generation == version.generation;
     if (!is_here && !callbacks_.is_told(version)) callbacks_.differs(version, false);
   }

@@ -15,12 +15,12 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/optional.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/generation.h"
 #include "lib/base/handle.h"
@@ -77,7 +77,7 @@ class Comparison final {
   bool thorough_ = false;
   bool waits_for_room_ = false;
   bool store_is_done_ = false;
-  absl::optional<base::ObjectId> verified_to_;
+  std::optional<base::ObjectId> verified_to_;
   size_t pages_left_ = 0;  // of the directory's, in a round that is not thorough
   std::string held_after_;
   base::Pending asking_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -232,7 +233,7 @@ void Evacuation::Answered(const base::ObjectVersion& version, const absl::Status
 }
 
 void Evacuation::TakeAnswer(Objects::iterator object, EvacuationTargets::Target& target,
-                            absl::optional<ObjectKeep::Answer> answer) {
+                            std::optional<ObjectKeep::Answer> answer) {
   using Answer = ObjectKeep::Answer;
   Object& one = object->second;
   const auto refused = [&](Why why) {
@@ -282,7 +283,7 @@ void Evacuation::Looked(const directory::NodeId& id, const std::vector<base::Obj
     for (const base::ObjectVersion& version : asks) Stop(objects_.find(version), Why::kNoAnswer);
     return FillSoon();
   }
-  const absl::optional<std::vector<uint64_t>> far = ObjectKeep::DecodeFar(*reply, asked.size());
+  const std::optional<std::vector<uint64_t>> far = ObjectKeep::DecodeFar(*reply, asked.size());
   if (!far.has_value()) return;
   for (size_t i = 0; i < asked.size(); ++i) {
     const auto object = objects_.find(asked[i]);
@@ -395,7 +396,7 @@ void Evacuation::CountLeft() {
                      : list_again_      ? forgotten_why_
                                         : Why::kNoTime;
   Counts counts{};
-  absl::optional<base::ObjectId> to;
+  std::optional<base::ObjectId> to;
   for (bool more = true; more;) {
     const std::vector<store::ObjectInfo> page = services_.store.List(kListedAtOnce, to);
     more = !page.empty();

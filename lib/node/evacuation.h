@@ -27,6 +27,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -35,7 +36,6 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/generation.h"
@@ -141,7 +141,7 @@ class Evacuation final : public base::Handle {
   void Ask(Objects::iterator object, const directory::NodeId& target);
   void Answered(const base::ObjectVersion& version, const absl::StatusOr<absl::Span<const uint8_t>>& reply);
   void TakeAnswer(Objects::iterator object, EvacuationTargets::Target& target,
-                  absl::optional<ObjectKeep::Answer> answer);
+                  std::optional<ObjectKeep::Answer> answer);
   void HandedOver(Objects::iterator object);
   void Stop(Objects::iterator object, Why why);
   void Pause(Objects::iterator object, Why why);
@@ -168,7 +168,7 @@ class Evacuation final : public base::Handle {
   base::Pending question_;
   base::Timer question_timer_;
 
-  absl::optional<base::ObjectId> listed_to_;
+  std::optional<base::ObjectId> listed_to_;
   bool listed_ = false;      // to the end
   bool list_again_ = false;  // something was forgotten
   base::Time list_again_at_;

@@ -11,10 +11,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
-#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "lib/base/generation.h"
 #include "lib/base/handle.h"
@@ -37,8 +37,8 @@ class EvacuationTargets final {
     bool left = false;                   // the directory does not name it any more
     std::set<base::ObjectVersion> asks;  // that it is asked to keep now
     base::Duration set_aside;            // zero: it answered last
-    absl::optional<base::Time> set_aside_until;
-    absl::optional<base::Time> no_room_until;
+    std::optional<base::Time> set_aside_until;
+    std::optional<base::Time> no_room_until;
     uint64_t no_room = 0;  // for this many bytes, until then
     base::Pending look;    // Evacuation asks how far it is
   };

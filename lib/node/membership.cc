@@ -1,6 +1,7 @@
 #include "lib/node/membership.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -92,8 +93,8 @@ bool Membership::MayBeElsewhere(const base::ObjectVersion& version) const {
 
 bool Membership::fenced() const { return fence_due_ || (fenced_at_.has_value() && loop_.Now() >= *fenced_at_); }
 
-absl::optional<base::Time> Membership::DeletionsReachUntil(const base::ObjectVersion& version) const {
-  if (leaving_ || sweeping_ || !fenced_at_.has_value()) return absl::nullopt;
+std::optional<base::Time> Membership::DeletionsReachUntil(const base::ObjectVersion& version) const {
+  if (leaving_ || sweeping_ || !fenced_at_.has_value()) return std::nullopt;
   return std::min(*fenced_at_, unregistered_.Until(version).value_or(*fenced_at_));
 }
 
@@ -292,12 +293,12 @@ void Membership::MarkNextPage() {
 
 // What is true now: nothing where a pull is just bringing it; nor that none is coming, where one
 // has come: the directory may know of that by this alone until its own word is accepted.
-absl::optional<directory::Update> Membership::Word(const Dirty& dirty) {
+std::optional<directory::Update> Membership::Word(const Dirty& dirty) {
   const base::ObjectVersion& version = dirty.version;
   directory::Update word;
   word.version = version;
-  const absl::optional<store::Location> place = store_.Find(version.id);
-  if (place.has_value() && version.generation == base::kNoGeneration) return absl::nullopt;
+  const std::optional<store::Location> place = store_.Find(version.id);
+  if (place.has_value() && version.generation == base::kNoGeneration) return std::nullopt;
   if (place.has_value() && place->generation == version.generation) {
     word.kind = directory::Update::Kind::kAnnounce;
     word.data_size = place->data_size;
@@ -306,7 +307,7 @@ absl::optional<directory::Update> Membership::Word(const Dirty& dirty) {
     word.name = store_.Stat(version.id)->name;
     return word;
   }
-  if (copies_.StaysEntered(version)) return absl::nullopt;
+  if (copies_.StaysEntered(version)) return std::nullopt;
   word.kind = directory::Update::Kind::kWithdraw;
   return word;
 }
@@ -323,7 +324,7 @@ bool Membership::SendBatch() {
   size_t names = 0;  // bytes
   while (queued() > 0 && words.size() < options_.words_at_once && names < kNamesAtOnce) {
     Dirty& dirty = *(first_.empty() ? queue_ : first_).PopFront();
-    absl::optional<directory::Update> word = Word(dirty);
+    std::optional<directory::Update> word = Word(dirty);
     if (!word.has_value()) {
       Done(dirty);
       continue;

@@ -30,6 +30,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,7 +40,6 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/generation.h"
@@ -153,7 +153,7 @@ class Membership final {
   // Until when every deletion of `version`, which is here, is certain to be told to this node, or
   // refused for its sake: then it is fenced, or its copy was not registered in time. Nothing: it
   // never joined, has left, or the directory does not know all that is here.
-  absl::optional<base::Time> DeletionsReachUntil(const base::ObjectVersion& version) const;
+  std::optional<base::Time> DeletionsReachUntil(const base::ObjectVersion& version) const;
   bool left() const { return leaving_; }
 
   // Updates that the directory has not confirmed yet, as far as they are known: while everything is
@@ -202,7 +202,7 @@ class Membership final {
   void FlushAt(base::Time time);
   void MarkNextPage();
   bool SendBatch();
-  absl::optional<directory::Update> Word(const Dirty& dirty);
+  std::optional<directory::Update> Word(const Dirty& dirty);
   directory::Standing StandingOf(const Dirty& dirty) const;
   void Answered(uint64_t number, const absl::StatusOr<directory::UpdateStatuses>& statuses);
   void Told(Dirty& dirty, bool announced, const absl::Status& status);
@@ -233,14 +233,14 @@ class Membership final {
   bool away_ = false;       // the last call was not answered
   bool returning_ = false;  // was in a directory before, in this life
   bool leaving_ = false;
-  bool fence_due_ = false;                // the lease and grace ended once: fenced until complete
-  bool told_complete_ = false;            // what the last renewal said
-  std::string mark_;                      // JoinReply::mark, the last one
-  std::string as_of_;                     // the same
-  bool outdated_ = false;                 // the same
-  std::string last_trouble_;              // of a renewal that failed
-  absl::optional<base::Time> fenced_at_;  // unless renewed before; none: never joined
-  StatusCallback on_answer_;              // null: it is in, or was not started
+  bool fence_due_ = false;               // the lease and grace ended once: fenced until complete
+  bool told_complete_ = false;           // what the last renewal said
+  std::string mark_;                     // JoinReply::mark, the last one
+  std::string as_of_;                    // the same
+  bool outdated_ = false;                // the same
+  std::string last_trouble_;             // of a renewal that failed
+  std::optional<base::Time> fenced_at_;  // unless renewed before; none: never joined
+  StatusCallback on_answer_;             // null: it is in, or was not started
   base::Pending join_;
   base::Timer renew_timer_;
   base::Timer retry_timer_;
@@ -260,7 +260,7 @@ class Membership final {
   std::map<base::ObjectVersion, Confirmation*> confirmations_;
 
   bool sweeping_ = false;  // marking everything dirty, page by page
-  absl::optional<base::ObjectId> swept_to_;
+  std::optional<base::ObjectId> swept_to_;
   size_t swept_outstanding_ = 0;
 
   bool overflowed_ = false;         // something is dirty that was not noted: all is to be compared

@@ -1,5 +1,6 @@
 #include "lib/node/node.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -91,7 +92,7 @@ void Node::PinFor(Served& served, uint64_t pin, const base::ObjectVersion& versi
     return served.engine->Pinned(pin, absl::FailedPreconditionError("the holder has not reached the directory for too "
                                                                     "long to know what was deleted"));
   }
-  const absl::optional<store::Location> here = store_.Find(version.id);
+  const std::optional<store::Location> here = store_.Find(version.id);
   if (!here.has_value() || here->generation != version.generation) {
     membership_.Recheck(version);  // the peer was told that it is here
     return served.engine->Pinned(pin, absl::NotFoundError("the object is not here any more"));
@@ -113,7 +114,7 @@ void Node::UnpinFor(Served& served, uint64_t pin) {
 
 absl::Span<const uint8_t> Node::ContentsForPeer(const base::ObjectVersion& version) {
   membership_.EndOverdue();
-  const absl::optional<store::Location> here = store_.Find(version.id);
+  const std::optional<store::Location> here = store_.Find(version.id);
   if (membership_.fenced() || !here.has_value() || here->generation != version.generation) return {};
   CHECK(store_.Touch(version.id).ok());
   ++brought_to_peers_total_;
@@ -122,11 +123,11 @@ absl::Span<const uint8_t> Node::ContentsForPeer(const base::ObjectVersion& versi
   return contents;
 }
 
-absl::optional<uint64_t> Node::SizeInBundle(const base::ObjectVersion& version) const {
-  const absl::optional<store::Location> here = store_.Find(version.id);
+std::optional<uint64_t> Node::SizeInBundle(const base::ObjectVersion& version) const {
+  const std::optional<store::Location> here = store_.Find(version.id);
   const bool has_it = here.has_value() && here->generation == version.generation;
-  if (membership_.fenced() || !has_it) return absl::nullopt;
-  if (!directory::IsSmallEnoughToBring(here->data_size, here->metadata_size)) return absl::nullopt;
+  if (membership_.fenced() || !has_it) return std::nullopt;
+  if (!directory::IsSmallEnoughToBring(here->data_size, here->metadata_size)) return std::nullopt;
   return here->data_size + here->metadata_size;
 }
 
@@ -165,12 +166,12 @@ base::Pending Node::HandleObjectCall(absl::Span<const uint8_t> request, const Se
         [this](const base::ObjectVersion& one) { return ContentsForPeer(one); }));
     return nullptr;
   }
-  const absl::optional<base::ObjectVersion> version = ObjectDelete::DecodeRequest(request);
+  const std::optional<base::ObjectVersion> version = ObjectDelete::DecodeRequest(request);
   if (!version.has_value()) {
     reply({});
     return nullptr;
   }
-  const absl::optional<store::Location> here = store_.Find(version->id);
+  const std::optional<store::Location> here = store_.Find(version->id);
   const bool had_it = here.has_value() && here->generation == version->generation;
   Drop(*version, absl::AbortedError("it was deleted"));
   base::Pending waits = vouched_.Await(*version, [reply, had_it] { reply(ObjectDelete::EncodeAnswer(had_it)); });
@@ -191,10 +192,10 @@ base::Pending Node::HandleNumbersCall(absl::Span<const uint8_t> request, const S
 // long as this node is not fenced, whatever is deleted from now on is told to it, and it has the
 // deletion reach the peer.
 void Node::VouchFor(const VouchedCopies::Request& request, const Services::Reply& reply) {
-  const auto refuse = [&reply] { reply(VouchedCopies::EncodeAnswer(absl::nullopt)); };
-  const absl::optional<store::Location> here = store_.Find(request.version.id);
+  const auto refuse = [&reply] { reply(VouchedCopies::EncodeAnswer(std::nullopt)); };
+  const std::optional<store::Location> here = store_.Find(request.version.id);
   const bool has_it = here.has_value() && here->generation == request.version.generation;
-  const absl::optional<base::Time> until = membership_.DeletionsReachUntil(request.version);
+  const std::optional<base::Time> until = membership_.DeletionsReachUntil(request.version);
   if (!has_it || membership_.fenced() || !until.has_value()) return refuse();
   if (request.bring && !MayBring(*here)) return refuse();
   const base::Duration lifetime = VouchLifetime(request);

@@ -16,12 +16,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "lib/base/answers.h"
 #include "lib/base/event_loop.h"
@@ -68,7 +68,7 @@ struct GetOptions {
 // One object of a get: its place, pinned once for the owner that asked, or why it is not there.
 struct GetResult {
   base::ObjectId id;
-  absl::optional<store::Location> location;
+  std::optional<store::Location> location;
   absl::Status status;
 };
 
@@ -191,7 +191,7 @@ class Node final : public Copies {
   void VouchFor(const VouchedCopies::Request& request, const Services::Reply& reply);
   bool MayBring(const store::Location& here) const;
   base::Duration VouchLifetime(const VouchedCopies::Request& request) const;
-  absl::optional<uint64_t> SizeInBundle(const base::ObjectVersion& version) const;
+  std::optional<uint64_t> SizeInBundle(const base::ObjectVersion& version) const;
   base::Pending HandleObjectCall(absl::Span<const uint8_t> request, const Services::Reply& reply);
   base::Pending HandleNumbersCall(absl::Span<const uint8_t> request, const Services::Reply& reply) const;
   base::Pending AnswerSoon(base::Task answer) { return answers_.Add(std::move(answer)); }

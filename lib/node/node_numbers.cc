@@ -1,6 +1,7 @@
 #include "lib/node/node_numbers.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -34,7 +35,7 @@ std::vector<uint8_t> NodeNumbers::Encode(const NodeNumbers& numbers) {
   return writer.Take();
 }
 
-absl::optional<NodeNumbers> NodeNumbers::Decode(absl::Span<const uint8_t> bytes) {
+std::optional<NodeNumbers> NodeNumbers::Decode(absl::Span<const uint8_t> bytes) {
   base::Reader reader(bytes);
   NodeNumbers numbers;
   numbers.page = reader.Text(kMaxPage);
@@ -45,7 +46,7 @@ absl::optional<NodeNumbers> NodeNumbers::Decode(absl::Span<const uint8_t> bytes)
     number.value = reader.Integer<uint64_t>();
     named &= IsName(number.name);
   }
-  if (!reader.Complete() || !named || !IsPage(numbers.page)) return absl::nullopt;
+  if (!reader.Complete() || !named || !IsPage(numbers.page)) return std::nullopt;
   return numbers;
 }
 

@@ -10,10 +10,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/types/optional.h"
 #include "absl/types/span.h"
 
 namespace tokamak::node {
@@ -33,7 +33,7 @@ struct NodeNumbers {
 
   static std::vector<uint8_t> Encode(const NodeNumbers& numbers);
   // Nothing: no answer that a peer would give.
-  static absl::optional<NodeNumbers> Decode(absl::Span<const uint8_t> bytes);
+  static std::optional<NodeNumbers> Decode(absl::Span<const uint8_t> bytes);
 };
 
 }  // namespace tokamak::node

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -47,13 +48,13 @@ std::vector<uint8_t> ObjectDelete::EncodeRequest(const base::ObjectVersion& vers
   return writer.Take();
 }
 
-absl::optional<base::ObjectVersion> ObjectDelete::DecodeRequest(absl::Span<const uint8_t> request) {
+std::optional<base::ObjectVersion> ObjectDelete::DecodeRequest(absl::Span<const uint8_t> request) {
   base::Reader reader(request);
   const auto what = reader.Integer<uint8_t>();
   base::ObjectVersion version;
   version.id = reader.Id();
   version.generation = base::Generation{reader.Integer<uint64_t>()};
-  if (!reader.Complete() || what != kDrop || version.generation == base::kNoGeneration) return absl::nullopt;
+  if (!reader.Complete() || what != kDrop || version.generation == base::kNoGeneration) return std::nullopt;
   return version;
 }
 

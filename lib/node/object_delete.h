@@ -15,12 +15,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/generation.h"
@@ -62,7 +62,7 @@ class ObjectDelete final : public base::Handle {
   // A peer's request to drop a content, and the answer to it. Nothing: no request that a peer would
   // send.
   static std::vector<uint8_t> EncodeRequest(const base::ObjectVersion& version);
-  static absl::optional<base::ObjectVersion> DecodeRequest(absl::Span<const uint8_t> request);
+  static std::optional<base::ObjectVersion> DecodeRequest(absl::Span<const uint8_t> request);
   static std::vector<uint8_t> EncodeAnswer(bool had_it) { return {static_cast<uint8_t>(had_it ? 2 : 1)}; }
 
  private:

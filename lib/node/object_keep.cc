@@ -1,6 +1,7 @@
 #include "lib/node/object_keep.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "lib/base/codec.h"
@@ -36,23 +37,23 @@ std::vector<uint8_t> ObjectKeep::EncodeRequest(const Request& request) {
   return writer.Take();
 }
 
-absl::optional<ObjectKeep::Request> ObjectKeep::DecodeRequest(absl::Span<const uint8_t> bytes) {
+std::optional<ObjectKeep::Request> ObjectKeep::DecodeRequest(absl::Span<const uint8_t> bytes) {
   base::Reader reader(bytes);
-  if (reader.Integer<uint8_t>() != kKeep) return absl::nullopt;
+  if (reader.Integer<uint8_t>() != kKeep) return std::nullopt;
   Request request;
   request.version = ReadVersion(reader);
   request.data_size = reader.Integer<uint64_t>();
   request.metadata_size = reader.Integer<uint64_t>();
-  if (!reader.Complete() || request.version.generation == base::kNoGeneration) return absl::nullopt;
+  if (!reader.Complete() || request.version.generation == base::kNoGeneration) return std::nullopt;
   return request;
 }
 
 std::vector<uint8_t> ObjectKeep::EncodeAnswer(Answer answer) { return {static_cast<uint8_t>(answer)}; }
 
-absl::optional<ObjectKeep::Answer> ObjectKeep::DecodeAnswer(absl::Span<const uint8_t> bytes) {
-  if (bytes.size() != 1) return absl::nullopt;
+std::optional<ObjectKeep::Answer> ObjectKeep::DecodeAnswer(absl::Span<const uint8_t> bytes) {
+  if (bytes.size() != 1) return std::nullopt;
   const bool known = bytes[0] >= static_cast<uint8_t>(Answer::kKept) && bytes[0] <= static_cast<uint8_t>(kLastAnswer);
-  if (!known) return absl::nullopt;
+  if (!known) return std::nullopt;
   return static_cast<Answer>(bytes[0]);
 }
 
@@ -64,13 +65,13 @@ std::vector<uint8_t> ObjectKeep::EncodeHowFar(absl::Span<const base::ObjectVersi
   return writer.Take();
 }
 
-absl::optional<std::vector<base::ObjectVersion>> ObjectKeep::DecodeHowFar(absl::Span<const uint8_t> bytes) {
+std::optional<std::vector<base::ObjectVersion>> ObjectKeep::DecodeHowFar(absl::Span<const uint8_t> bytes) {
   base::Reader reader(bytes);
-  if (reader.Integer<uint8_t>() != kHowFar) return absl::nullopt;
+  if (reader.Integer<uint8_t>() != kHowFar) return std::nullopt;
   std::vector<base::ObjectVersion> versions(
       reader.Count(kMaxAskedAbout, base::ObjectId::kSize + sizeof(base::Generation)));
   for (base::ObjectVersion& version : versions) version = ReadVersion(reader);
-  if (!reader.Complete()) return absl::nullopt;
+  if (!reader.Complete()) return std::nullopt;
   return versions;
 }
 
@@ -80,8 +81,8 @@ std::vector<uint8_t> ObjectKeep::EncodeFar(absl::Span<const uint64_t> bytes_come
   return writer.Take();
 }
 
-absl::optional<std::vector<uint64_t>> ObjectKeep::DecodeFar(absl::Span<const uint8_t> bytes, size_t count) {
-  if (bytes.size() != count * sizeof(uint64_t)) return absl::nullopt;
+std::optional<std::vector<uint64_t>> ObjectKeep::DecodeFar(absl::Span<const uint8_t> bytes, size_t count) {
+  if (bytes.size() != count * sizeof(uint64_t)) return std::nullopt;
   base::Reader reader(bytes);
   std::vector<uint64_t> far(count);
   for (uint64_t& one : far) one = reader.Integer<uint64_t>();
@@ -94,7 +95,7 @@ ObjectKeep::ObjectKeep(const Services& services, const Request& request, transpo
 }
 
 bool ObjectKeep::IsHere() const {
-  const absl::optional<store::Location> here = services_.store.Find(request_.version.id);
+  const std::optional<store::Location> here = services_.store.Find(request_.version.id);
   return here.has_value() && here->generation == request_.version.generation;
 }
 

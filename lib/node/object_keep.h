@@ -18,10 +18,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/generation.h"
@@ -60,16 +60,16 @@ class ObjectKeep final : public base::Handle {
   };
   static std::vector<uint8_t> EncodeRequest(const Request& request);
   // Nothing: no request that a peer would send.
-  static absl::optional<Request> DecodeRequest(absl::Span<const uint8_t> bytes);
+  static std::optional<Request> DecodeRequest(absl::Span<const uint8_t> bytes);
   static std::vector<uint8_t> EncodeAnswer(Answer answer);
   // Nothing: no answer that a peer would send.
-  static absl::optional<Answer> DecodeAnswer(absl::Span<const uint8_t> bytes);
+  static std::optional<Answer> DecodeAnswer(absl::Span<const uint8_t> bytes);
 
   static std::vector<uint8_t> EncodeHowFar(absl::Span<const base::ObjectVersion> versions);
-  static absl::optional<std::vector<base::ObjectVersion>> DecodeHowFar(absl::Span<const uint8_t> bytes);
+  static std::optional<std::vector<base::ObjectVersion>> DecodeHowFar(absl::Span<const uint8_t> bytes);
   static std::vector<uint8_t> EncodeFar(absl::Span<const uint64_t> bytes_come);
   // Nothing: not an answer about `count` objects.
-  static absl::optional<std::vector<uint64_t>> DecodeFar(absl::Span<const uint8_t> bytes, size_t count);
+  static std::optional<std::vector<uint64_t>> DecodeFar(absl::Span<const uint8_t> bytes, size_t count);
 
   // What it works with. All references must outlive it.
   struct Services {

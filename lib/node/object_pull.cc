@@ -1,6 +1,7 @@
 #include "lib/node/object_pull.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -208,7 +209,7 @@ bool ObjectPull::AskToBring() {
       [this, asked = services_.loop.Now()](const absl::StatusOr<absl::Span<const uint8_t>>& answer) {
         vouching_.reset();
         if (IsHere()) return Finish(absl::OkStatus());
-        const auto brought = answer.ok() ? VouchedCopies::DecodeBrought(*answer) : absl::nullopt;
+        const auto brought = answer.ok() ? VouchedCopies::DecodeBrought(*answer) : std::nullopt;
         const bool right = brought.has_value() && asked + brought->good_for > services_.loop.Now() &&
                            brought->data_size == info_.data_size && brought->metadata_size == info_.metadata_size;
         if (!right || services_.dropped.Contains(version_)) return Enter(State::kLocating);
@@ -561,7 +562,7 @@ void ObjectPull::AskToVouch() {
       table_.options_.directory_deadline,
       [this, asked = services_.loop.Now()](const absl::StatusOr<absl::Span<const uint8_t>>& answer) {
         vouching_.reset();
-        const auto good_for = answer.ok() ? VouchedCopies::DecodeAnswer(*answer) : absl::nullopt;
+        const auto good_for = answer.ok() ? VouchedCopies::DecodeAnswer(*answer) : std::nullopt;
         if (!good_for.has_value() || asked + *good_for <= services_.loop.Now()) return DoesNotVouch();
         vouched_until_ = asked + *good_for;
         SealHere();
@@ -594,7 +595,7 @@ void ObjectPull::SealHere() {
 }
 
 void ObjectPull::GiveUpPlace() {
-  if (!std::exchange(place_, absl::nullopt).has_value()) return;
+  if (!std::exchange(place_, std::nullopt).has_value()) return;
   arrived_ = 0;
   moved_ = 0;
   CHECK(services_.store.Abort(id_, owner_).ok());

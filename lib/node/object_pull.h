@@ -33,11 +33,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
-#include "absl/types/optional.h"
 #include "lib/base/intrusive_list.h"
 #include "lib/base/trace.h"
 #include "lib/node/pull_table.h"
@@ -168,13 +168,13 @@ class ObjectPull final {
   absl::Status trouble_;
   base::Timer timer_;  // in any state but kMoving
   base::Duration retry_delay_;
-  base::Pending locate_;                           // kLocating; later, while this node is being entered as coming
-  base::Time patient_until_;                       // from then on, what is possible without its answer is done
-  bool answered_ = false;                          // the directory has answered once: from then on it is asked to wait
-  bool place_used_ = false;                        // a place that was known was tried: it is not tried twice
-  bool asked_to_bring_ = false;                    // a holder was asked to bring it: none is asked twice
-  bool was_bundled_ = false;                       // the same, together with others
-  absl::optional<base::ObjectVersion> withdrawn_;  // since the directory was asked last
+  base::Pending locate_;                          // kLocating; later, while this node is being entered as coming
+  base::Time patient_until_;                      // from then on, what is possible without its answer is done
+  bool answered_ = false;                         // the directory has answered once: from then on it is asked to wait
+  bool place_used_ = false;                       // a place that was known was tried: it is not tried twice
+  bool asked_to_bring_ = false;                   // a holder was asked to bring it: none is asked twice
+  bool was_bundled_ = false;                      // the same, together with others
+  std::optional<base::ObjectVersion> withdrawn_;  // since the directory was asked last
   directory::ObjectInfo info_;
   base::ObjectVersion version_;  // what is being pulled
   bool registered_ = false;      // the directory has entered this node as coming with version_
@@ -193,7 +193,7 @@ class ObjectPull final {
   Via via_ = Via::kLocal;                                      // kOver
   // The unsealed copy of version_, pinned: while it is moving, and between attempts as long as
   // something of it has arrived.
-  absl::optional<store::Location> place_;
+  std::optional<store::Location> place_;
   uint64_t arrived_ = 0;            // bytes of it, from the start, that are certainly right
   std::atomic<uint64_t> moved_{0};  // bytes of it; while it is moving, the engine counts
   base::IntrusiveList<WaiterHandle, &WaiterHandle::link> waiters_;

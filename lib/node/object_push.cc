@@ -1,5 +1,6 @@
 #include "lib/node/object_push.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -38,14 +39,14 @@ std::vector<uint8_t> ObjectPush::EncodeRequest(const Request& request) {
   return writer.Take();
 }
 
-absl::optional<ObjectPush::Request> ObjectPush::DecodeRequest(absl::Span<const uint8_t> bytes) {
+std::optional<ObjectPush::Request> ObjectPush::DecodeRequest(absl::Span<const uint8_t> bytes) {
   base::Reader reader(bytes);
-  if (reader.Integer<uint8_t>() != kPull) return absl::nullopt;
+  if (reader.Integer<uint8_t>() != kPull) return std::nullopt;
   const uint64_t timeout = reader.Integer<uint64_t>();
   Request request;
   request.ids.resize(reader.Count(kMaxPushed, base::ObjectId::kSize));
   for (base::ObjectId& id : request.ids) id = reader.Id();
-  if (!reader.Complete() || timeout > kMaxTimeout || request.ids.empty()) return absl::nullopt;
+  if (!reader.Complete() || timeout > kMaxTimeout || request.ids.empty()) return std::nullopt;
   request.timeout = base::Microseconds(static_cast<int64_t>(timeout));
   return request;
 }

@@ -9,12 +9,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/fair_share.h"
@@ -53,7 +53,7 @@ class ObjectPush final : public base::Handle {
 
   // A peer's request, and the answer to it. Nothing: no request that a peer would send.
   static std::vector<uint8_t> EncodeRequest(const Request& request);
-  static absl::optional<Request> DecodeRequest(absl::Span<const uint8_t> bytes);
+  static std::optional<Request> DecodeRequest(absl::Span<const uint8_t> bytes);
   static std::vector<uint8_t> EncodeAnswer(absl::Span<const absl::Status> statuses);
 
   // Objects that a node brings to itself for peers at once. As many as its directory lets it wait

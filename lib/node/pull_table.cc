@@ -1,5 +1,6 @@
 #include "lib/node/pull_table.h"
 
+#include <optional>
 #include <utility>
 
 #include "glog/logging.h"
@@ -48,9 +49,9 @@ bool PullTable::IsComing(const base::ObjectVersion& version) const {
   return pull != nullptr && pull->IsComing(version);
 }
 
-absl::optional<PullProgress> PullTable::Progress(const base::ObjectId& id) const {
+std::optional<PullProgress> PullTable::Progress(const base::ObjectId& id) const {
   const ObjectPull* pull = Find(id);
-  if (pull == nullptr) return absl::nullopt;
+  if (pull == nullptr) return std::nullopt;
   return pull->progress();
 }
 

@@ -8,11 +8,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/types/optional.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/generation.h"
 #include "lib/base/random.h"
@@ -145,7 +145,7 @@ class PullTable final {
   void Drop(const base::ObjectVersion& version);
 
   // Nothing where the object is not on its way here.
-  absl::optional<PullProgress> Progress(const base::ObjectId& id) const;
+  std::optional<PullProgress> Progress(const base::ObjectId& id) const;
 
   size_t running() const { return pulls_.size(); }
   // Of these the ones of which no holder is known: they wait in the directory, or are about to.

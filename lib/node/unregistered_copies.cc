@@ -1,5 +1,6 @@
 #include "lib/node/unregistered_copies.h"
 
+#include <optional>
 #include <vector>
 
 namespace tokamak::node {
@@ -9,9 +10,9 @@ void UnregisteredCopies::Add(const base::ObjectVersion& version, base::Time unti
   if (!next_.has_value() || until < *next_) ExpireAt(until);
 }
 
-absl::optional<base::Time> UnregisteredCopies::Until(const base::ObjectVersion& version) const {
+std::optional<base::Time> UnregisteredCopies::Until(const base::ObjectVersion& version) const {
   const auto found = copies_.find(version);
-  if (found == copies_.end()) return absl::nullopt;
+  if (found == copies_.end()) return std::nullopt;
   return found->second;
 }
 
@@ -22,7 +23,7 @@ void UnregisteredCopies::ExpireAt(base::Time time) {
 
 void UnregisteredCopies::Expire() {
   next_.reset();
-  absl::optional<base::Time> next;
+  std::optional<base::Time> next;
   std::vector<base::ObjectVersion> over;
   for (auto copy = copies_.begin(); copy != copies_.end();) {
     if (copy->second <= loop_.Now()) {

@@ -8,9 +8,9 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <utility>
 
-#include "absl/types/optional.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/generation.h"
 #include "lib/base/time.h"
@@ -36,7 +36,7 @@ class UnregisteredCopies final {
   bool empty() const { return copies_.empty(); }
   bool Contains(const base::ObjectVersion& version) const { return copies_.count(version) != 0; }
   // Until when it is vouched for; nothing where it is not contained.
-  absl::optional<base::Time> Until(const base::ObjectVersion& version) const;
+  std::optional<base::Time> Until(const base::ObjectVersion& version) const;
 
  private:
   void ExpireAt(base::Time time);
@@ -45,7 +45,7 @@ class UnregisteredCopies final {
   base::EventLoop& loop_;
   const OverCallback over_;
   std::map<base::ObjectVersion, base::Time> copies_;
-  absl::optional<base::Time> next_;  // when the timer runs
+  std::optional<base::Time> next_;  // when the timer runs
   base::Timer expiry_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "glog/logging.h"
 #include "lib/base/codec.h"
@@ -171,16 +172,16 @@ std::vector<uint8_t> VouchedCopies::EncodeRequest(const Request& request) {
   return writer.Take();
 }
 
-std::vector<uint8_t> VouchedCopies::EncodeAnswer(absl::optional<base::Duration> good_for) {
+std::vector<uint8_t> VouchedCopies::EncodeAnswer(std::optional<base::Duration> good_for) {
   base::Writer writer;
   if (good_for.has_value()) WriteGoodFor(writer, *good_for);
   return writer.Take();
 }
 
-absl::optional<base::Duration> VouchedCopies::DecodeAnswer(absl::Span<const uint8_t> answer) {
+std::optional<base::Duration> VouchedCopies::DecodeAnswer(absl::Span<const uint8_t> answer) {
   base::Reader reader(answer);
   const base::Duration good_for = ReadGoodFor(reader);
-  if (!reader.Complete() || good_for == base::Duration()) return absl::nullopt;
+  if (!reader.Complete() || good_for == base::Duration()) return std::nullopt;
   return good_for;
 }
 
@@ -193,20 +194,20 @@ std::vector<uint8_t> VouchedCopies::EncodeBrought(const Brought& brought) {
   return writer.Take();
 }
 
-absl::optional<VouchedCopies::Brought> VouchedCopies::DecodeBrought(absl::Span<const uint8_t> answer) {
+std::optional<VouchedCopies::Brought> VouchedCopies::DecodeBrought(absl::Span<const uint8_t> answer) {
   base::Reader reader(answer);
   Brought brought;
   brought.good_for = ReadGoodFor(reader);
   brought.data_size = reader.Integer<uint64_t>();
   brought.metadata_size = reader.Integer<uint64_t>();
   const bool small = directory::IsSmallEnoughToBring(brought.data_size, brought.metadata_size);
-  if (!reader.ok() || brought.good_for == base::Duration() || !small) return absl::nullopt;
-  if (brought.data_size + brought.metadata_size != reader.rest()) return absl::nullopt;
+  if (!reader.ok() || brought.good_for == base::Duration() || !small) return std::nullopt;
+  if (brought.data_size + brought.metadata_size != reader.rest()) return std::nullopt;
   brought.contents = answer.last(reader.rest());
   return brought;
 }
 
-absl::optional<VouchedCopies::Request> VouchedCopies::DecodeRequest(absl::Span<const uint8_t> bytes) {
+std::optional<VouchedCopies::Request> VouchedCopies::DecodeRequest(absl::Span<const uint8_t> bytes) {
   base::Reader reader(bytes);
   const auto what = reader.Integer<uint8_t>();
   Request request;
@@ -215,11 +216,11 @@ absl::optional<VouchedCopies::Request> VouchedCopies::DecodeRequest(absl::Span<c
   request.bring = what == kBring;
   if (what == kVouch || what == kBring) {
     const absl::StatusOr<verbs::Address> node = verbs::Address::Parse(reader.Text(kMaxAddress));
-    if (!node.ok()) return absl::nullopt;
+    if (!node.ok()) return std::nullopt;
     request.node = *node;
   }
   const bool known = what == kVouch || what == kBring || what == kDropCopy;
-  if (!reader.Complete() || !known || request.version.generation == base::kNoGeneration) return absl::nullopt;
+  if (!reader.Complete() || !known || request.version.generation == base::kNoGeneration) return std::nullopt;
   return request;
 }
 

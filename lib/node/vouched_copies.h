@@ -16,12 +16,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/generation.h"
@@ -76,15 +76,15 @@ class VouchedCopies final {
   // nodes that have copies of it. Nothing: no request that a peer would send.
   struct Request {
     base::ObjectVersion version;
-    absl::optional<verbs::Address> node;  // to be vouched for; none: drop it
-    bool bring = false;                   // with `node`: it has not got the object yet, which is small
+    std::optional<verbs::Address> node;  // to be vouched for; none: drop it
+    bool bring = false;                  // with `node`: it has not got the object yet, which is small
   };
   static std::vector<uint8_t> EncodeRequest(const Request& request);
-  static absl::optional<Request> DecodeRequest(absl::Span<const uint8_t> bytes);
+  static std::optional<Request> DecodeRequest(absl::Span<const uint8_t> bytes);
   // For how long, from the request, the copy may stay here unless the directory knows it by then;
   // nothing: this node does not vouch for it, or the answer is malformed.
-  static std::vector<uint8_t> EncodeAnswer(absl::optional<base::Duration> good_for);
-  static absl::optional<base::Duration> DecodeAnswer(absl::Span<const uint8_t> answer);
+  static std::vector<uint8_t> EncodeAnswer(std::optional<base::Duration> good_for);
+  static std::optional<base::Duration> DecodeAnswer(absl::Span<const uint8_t> answer);
   // The same to who asked to be brought the object. `contents` are data and then metadata, in the
   // answer's bytes.
   struct Brought {
@@ -95,7 +95,7 @@ class VouchedCopies final {
   };
   static constexpr size_t kBesideContents = 3 * sizeof(uint64_t);  // bytes of such an answer
   static std::vector<uint8_t> EncodeBrought(const Brought& brought);
-  static absl::optional<Brought> DecodeBrought(absl::Span<const uint8_t> answer);
+  static std::optional<Brought> DecodeBrought(absl::Span<const uint8_t> answer);
   std::vector<uint8_t> AnswerDrop(const base::ObjectVersion& version) const;
 
  private:

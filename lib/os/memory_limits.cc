@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -23,9 +24,9 @@ std::string ReadText(const std::string& path) {
   return text.str();
 }
 
-absl::optional<uint64_t> ReadNumber(const std::string& path) {
+std::optional<uint64_t> ReadNumber(const std::string& path) {
   uint64_t value = 0;
-  if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(ReadText(path)), &value)) return absl::nullopt;  // or "max"
+  if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(ReadText(path)), &value)) return std::nullopt;  // or "max"
   return value;
 }
 
@@ -45,7 +46,7 @@ uint64_t LargestOf(const std::string& folder, const std::vector<std::string>& fi
 void LowerToGroup(const std::string& root, std::string group, const GroupFiles& files, MemoryLimit* limit) {
   for (;;) {
     const std::string folder = absl::StrCat(root, group, "/");
-    if (const absl::optional<uint64_t> bound = ReadNumber(folder + files.bound)) {
+    if (const std::optional<uint64_t> bound = ReadNumber(folder + files.bound)) {
       const uint64_t left = *bound - std::min(*bound, LargestOf(folder, files.used));
       if (left < limit->bytes) *limit = {left, absl::StrCat("the control group's ", folder, files.bound)};
     }
@@ -80,7 +81,7 @@ std::string SizeInNames(uint64_t bytes) {
 MemoryLimit OrdinaryMemoryLimit() {
   MemoryLimit limit;
   const std::string meminfo = ReadText("/proc/meminfo");
-  const absl::optional<uint64_t> available = MeminfoValue(meminfo, "MemAvailable");
+  const std::optional<uint64_t> available = MeminfoValue(meminfo, "MemAvailable");
   if (available.has_value()) {
     limit = {(*available + MeminfoValue(meminfo, "SwapFree").value_or(0)) * 1024, "memory and swap that are free"};
   }
@@ -107,15 +108,15 @@ HugePages FreeHugePages(const std::string& root) {
   return pages;
 }
 
-absl::optional<uint64_t> MeminfoValue(absl::string_view text, absl::string_view key) {
+std::optional<uint64_t> MeminfoValue(absl::string_view text, absl::string_view key) {
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     if (!absl::ConsumePrefix(&line, key) || !absl::ConsumePrefix(&line, ":")) continue;
     uint64_t value = 0;
     absl::ConsumeSuffix(&line, "kB");
-    if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(line), &value)) return absl::nullopt;
+    if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(line), &value)) return std::nullopt;
     return value;
   }
-  return absl::nullopt;
+  return std::nullopt;
 }
 
 }  // namespace tokamak::os

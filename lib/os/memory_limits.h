@@ -5,11 +5,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/optional.h"
 
 namespace tokamak::os {
 
@@ -31,6 +31,6 @@ struct HugePages {
 HugePages FreeHugePages(const std::string& root = "");
 
 // The number after `key:` in a text like /proc/meminfo, in the text's own unit.
-absl::optional<uint64_t> MeminfoValue(absl::string_view text, absl::string_view key);
+std::optional<uint64_t> MeminfoValue(absl::string_view text, absl::string_view key);
 
 }  // namespace tokamak::os

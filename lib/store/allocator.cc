@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -24,12 +25,12 @@ Allocator::Allocator(uint64_t capacity) : capacity_(capacity / kAlignment) {
   Link(whole);
 }
 
-absl::optional<Allocation> Allocator::Allocate(uint64_t size) {
-  if (size > capacity()) return absl::nullopt;
+std::optional<Allocation> Allocator::Allocate(uint64_t size) {
+  if (size > capacity()) return std::nullopt;
   const uint64_t units = ToUnits(size);
   uint32_t index = FindInLargerBins(units);
   if (index == kNone) index = FindInOwnBin(units);
-  if (index == kNone) return absl::nullopt;
+  if (index == kNone) return std::nullopt;
   return Take(index, units);
 }
 
@@ -68,8 +69,8 @@ void Allocator::Free(const Allocation& allocation) {
 // A window moves over the blocks in order of address: its end by one block at a time, its begin as
 // far as `size` allows. The dearest block of the window is at the front of a queue from which each
 // new block drives those that are cheaper.
-absl::optional<BlockRun> Allocator::FindRun(uint64_t size, Cost cost) const {
-  if (size > capacity() || capacity_ == 0) return absl::nullopt;
+std::optional<BlockRun> Allocator::FindRun(uint64_t size, Cost cost) const {
+  if (size > capacity() || capacity_ == 0) return std::nullopt;
   struct Priced {
     uint32_t block;
     uint64_t cost;
@@ -82,7 +83,7 @@ absl::optional<BlockRun> Allocator::FindRun(uint64_t size, Cost cost) const {
   std::pair<uint64_t, uint64_t> best_price;  // cost, units in use
   // Block 0 begins the arena, see CheckConsistency.
   for (uint32_t end = 0; end != kNone; end = blocks_[end].after) {
-    const absl::optional<uint64_t> price = IsFree(end) ? 0 : cost(end);
+    const std::optional<uint64_t> price = IsFree(end) ? 0 : cost(end);
     if (!price.has_value()) {
       dearest.clear();
       window = window_used = 0;
@@ -107,17 +108,17 @@ absl::optional<BlockRun> Allocator::FindRun(uint64_t size, Cost cost) const {
     best_end = end;
     best_price = total;
   }
-  if (best_begin == kNone) return absl::nullopt;
+  if (best_begin == kNone) return std::nullopt;
   return RunOf(best_begin, best_end);
 }
 
-absl::optional<BlockRun> Allocator::GrowRun(uint32_t block, uint64_t size, uint64_t dearest, Cost cost) const {
-  if (size > capacity()) return absl::nullopt;
+std::optional<BlockRun> Allocator::GrowRun(uint32_t block, uint64_t size, uint64_t dearest, Cost cost) const {
+  if (size > capacity()) return std::nullopt;
   const uint64_t units = ToUnits(size);
   const auto joins = [&](uint32_t index) {
     if (index == kNone) return false;
     if (IsFree(index)) return true;
-    const absl::optional<uint64_t> price = cost(index);
+    const std::optional<uint64_t> price = cost(index);
     return price.has_value() && *price <= dearest;
   };
   uint32_t first = block, last = block;
@@ -131,24 +132,24 @@ absl::optional<BlockRun> Allocator::GrowRun(uint32_t block, uint64_t size, uint6
       last = after;
       grown += blocks_[last].size;
     } else {
-      return absl::nullopt;
+      return std::nullopt;
     }
   }
-  if (grown < units) return absl::nullopt;
+  if (grown < units) return std::nullopt;
   for (; grown - blocks_[first].size >= units; first = blocks_[first].after) grown -= blocks_[first].size;
   for (; grown - blocks_[last].size >= units; last = blocks_[last].before) grown -= blocks_[last].size;
   return RunOf(first, last);
 }
 
-absl::optional<BlockRun> Allocator::SweepRun(uint64_t size, uint64_t dearest, Cost cost) {
-  if (size > capacity() || capacity_ == 0) return absl::nullopt;
+std::optional<BlockRun> Allocator::SweepRun(uint64_t size, uint64_t dearest, Cost cost) {
+  if (size > capacity() || capacity_ == 0) return std::nullopt;
   const uint64_t units = ToUnits(size);
   uint64_t window = 0;
   uint32_t begin = kNone;
   for (int looked = 0; looked < kMaxSweep; ++looked) {
     const uint32_t end = hand_;
     hand_ = blocks_[end].after;
-    const absl::optional<uint64_t> price = IsFree(end) ? 0 : cost(end);
+    const std::optional<uint64_t> price = IsFree(end) ? 0 : cost(end);
     if (price.has_value() && *price <= dearest) {
       if (begin == kNone) begin = end;
       window += blocks_[end].size;
@@ -167,7 +168,7 @@ absl::optional<BlockRun> Allocator::SweepRun(uint64_t size, uint64_t dearest, Co
       begin = kNone;
     }
   }
-  return absl::nullopt;
+  return std::nullopt;
 }
 
 BlockRun Allocator::RunOf(uint32_t first, uint32_t last) const {

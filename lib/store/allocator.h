@@ -12,11 +12,11 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/types/optional.h"
 
 namespace tokamak::store {
 
@@ -44,27 +44,27 @@ class Allocator final {
   // Returns nothing, changing nothing, when no free block is found. A block up to 1/32 larger than
   // `size` may be overlooked when many of nearly its size are free; anything up to largest_free()
   // succeeds. A size of 0 takes kAlignment bytes.
-  absl::optional<Allocation> Allocate(uint64_t size);
+  std::optional<Allocation> Allocate(uint64_t size);
 
   // Gives a range back. One that is not allocated, a second Free in particular, is a CHECK.
   void Free(const Allocation& allocation);
 
   // What it would cost to free a block that is in use, above 0; nothing: it may not be freed.
-  using Cost = absl::FunctionRef<absl::optional<uint64_t>(uint32_t block)>;
+  using Cost = absl::FunctionRef<std::optional<uint64_t>(uint32_t block)>;
 
   // The cheapest run of at least `size` bytes. A run costs as much as its dearest block, and of two
   // that cost the same the one with fewer bytes in use is cheaper. Nothing where there is none.
   // Takes time in proportion to all blocks.
-  absl::optional<BlockRun> FindRun(uint64_t size, Cost cost) const;
+  std::optional<BlockRun> FindRun(uint64_t size, Cost cost) const;
 
   // A run of at least `size` bytes around a block that is in use, of blocks that cost at most
   // `dearest` each. Looks at no more than kMaxGrowth blocks. Nothing where these do not make one.
-  absl::optional<BlockRun> GrowRun(uint32_t block, uint64_t size, uint64_t dearest, Cost cost) const;
+  std::optional<BlockRun> GrowRun(uint32_t block, uint64_t size, uint64_t dearest, Cost cost) const;
 
   // The first run of at least `size` bytes, of blocks that cost at most `dearest` each, from where
   // the last sweep ended, and from the begin of the arena after its end. Looks at no more than
   // kMaxSweep blocks. Nothing where these do not make one.
-  absl::optional<BlockRun> SweepRun(uint64_t size, uint64_t dearest, Cost cost);
+  std::optional<BlockRun> SweepRun(uint64_t size, uint64_t dearest, Cost cost);
 
   // Takes the front of a run whose blocks in use have all been freed.
   Allocation AllocateRun(const BlockRun& run, uint64_t size);

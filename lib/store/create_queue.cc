@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -96,7 +97,7 @@ void CreateQueue::Serve() {
     const uint64_t size = one.request().total_size();
     if (size >= too_large || (!first && !MayOvertake(size))) continue;
     const CreateRequest& request = one.request();
-    absl::optional<absl::StatusOr<Location>> location;
+    std::optional<absl::StatusOr<Location>> location;
     if (absl::Status s = store_.CheckQuota(request.who, size); !s.ok()) {
       location = std::move(s);
     } else {

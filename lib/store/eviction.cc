@@ -1,5 +1,7 @@
 #include "lib/store/eviction.h"
 
+#include <optional>
+
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 
@@ -41,16 +43,16 @@ Object* EvictionOrder::Next() const {
   return cache_ ? created_here_.oldest : nullptr;
 }
 
-absl::optional<BlockRun> EvictionOrder::ChooseRun(Allocator& allocator, uint64_t size) const {
-  if (absl::optional<BlockRun> run = ChooseOldRun(pulled_, allocator, size)) return run;
+std::optional<BlockRun> EvictionOrder::ChooseRun(Allocator& allocator, uint64_t size) const {
+  if (std::optional<BlockRun> run = ChooseOldRun(pulled_, allocator, size)) return run;
   if (cache_ && pulled_.oldest == nullptr) {
-    if (absl::optional<BlockRun> run = ChooseOldRun(created_here_, allocator, size)) return run;
+    if (std::optional<BlockRun> run = ChooseOldRun(created_here_, allocator, size)) return run;
   }
   return allocator.FindRun(size, [this](uint32_t block) { return CostOf(block); });
 }
 
-absl::optional<BlockRun> EvictionOrder::ChooseOldRun(const List& list, Allocator& allocator, uint64_t size) const {
-  if (list.oldest == nullptr) return absl::nullopt;
+std::optional<BlockRun> EvictionOrder::ChooseOldRun(const List& list, Allocator& allocator, uint64_t size) const {
+  if (list.oldest == nullptr) return std::nullopt;
   const auto cost = [this](uint32_t block) { return CostOf(block); };
   const uint64_t oldest = *CostOf(list.oldest->allocation.block), newest = *CostOf(list.newest->allocation.block);
   const uint64_t dearest = oldest + (newest - oldest) / 2;
@@ -58,17 +60,17 @@ absl::optional<BlockRun> EvictionOrder::ChooseOldRun(const List& list, Allocator
   for (int i = 0; i < kCandidates && object != nullptr; ++i, object = object->newer) {
     const uint32_t block = object->allocation.block;
     if (*cost(block) > dearest) break;
-    if (absl::optional<BlockRun> run = allocator.GrowRun(block, size, dearest, cost)) return run;
+    if (std::optional<BlockRun> run = allocator.GrowRun(block, size, dearest, cost)) return run;
   }
-  if (absl::optional<BlockRun> run = allocator.SweepRun(size, dearest, cost)) return run;
+  if (std::optional<BlockRun> run = allocator.SweepRun(size, dearest, cost)) return run;
   return allocator.SweepRun(size, newest - (newest - oldest) / 8, cost);
 }
 
-absl::optional<uint64_t> EvictionOrder::CostOf(uint32_t block) const {
+std::optional<uint64_t> EvictionOrder::CostOf(uint32_t block) const {
   const Object* object = block < in_block_.size() ? in_block_[block] : nullptr;
-  if (object == nullptr) return absl::nullopt;
+  if (object == nullptr) return std::nullopt;
   if (object->info.origin == Origin::kPulled) return object->last_use;
-  if (!cache_) return absl::nullopt;
+  if (!cache_) return std::nullopt;
   return (uint64_t{1} << 63) + object->last_use;
 }
 

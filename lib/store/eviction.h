@@ -8,10 +8,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/types/optional.h"
 #include "lib/store/allocator.h"
 #include "lib/store/object_table.h"
 
@@ -38,7 +38,7 @@ class EvictionOrder final {
   // 3. everything: then the run whose most recently used object is the oldest is taken.
   // The first two take constant time, and one of them does for most; the third is for what needs
   // many objects side by side, or finds no room at all.
-  absl::optional<BlockRun> ChooseRun(Allocator& allocator, uint64_t size) const;
+  std::optional<BlockRun> ChooseRun(Allocator& allocator, uint64_t size) const;
 
   // The object in a block of the allocator. It must be one that ChooseRun named, and nothing
   // evicted or pinned it since.
@@ -65,10 +65,10 @@ class EvictionOrder final {
 
   List& ListOf(const Object& object) { return object.info.origin == Origin::kPulled ? pulled_ : created_here_; }
   static absl::Status Check(const List& list, Origin origin);
-  absl::optional<BlockRun> ChooseOldRun(const List& list, Allocator& allocator, uint64_t size) const;
+  std::optional<BlockRun> ChooseOldRun(const List& list, Allocator& allocator, uint64_t size) const;
   // Of the object in `block`: the later it was used the more, and more for what was created here.
   // Nothing: it stays.
-  absl::optional<uint64_t> CostOf(uint32_t block) const;
+  std::optional<uint64_t> CostOf(uint32_t block) const;
 
   const bool cache_;
   uint64_t last_use_ = 0;

@@ -12,13 +12,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/container/btree_map.h"
 #include "absl/container/btree_set.h"
 #include "absl/status/status.h"
-#include "absl/types/optional.h"
 #include "lib/base/object_id.h"
 #include "lib/store/allocator.h"
 #include "lib/store/programs.h"
@@ -32,7 +32,7 @@ struct Object {
   Owner creator{};                       // may seal or abort it
   Programs::Account* account = nullptr;  // of the creator's program
   Allocation allocation;                 // its memory; may be larger than the object
-  absl::optional<Owner> quarantine;      // may be written to until this keeper says that it is not
+  std::optional<Owner> quarantine;       // may be written to until this keeper says that it is not
   Object* older = nullptr;               // neighbours in a list of EvictionOrder
   Object* newer = nullptr;
   uint64_t last_use = 0;  // later ones have higher numbers

@@ -1,6 +1,7 @@
 #include "lib/store/programs.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "glog/logging.h"
@@ -28,9 +29,9 @@ void Programs::Leave(Owner who) {
   DropIfUnused(account);
 }
 
-absl::optional<uint64_t> Programs::LeftOf(Owner who) const {
+std::optional<uint64_t> Programs::LeftOf(Owner who) const {
   const auto it = limits_.find(who);
-  if (it == limits_.end()) return absl::nullopt;
+  if (it == limits_.end()) return std::nullopt;
   return it->second.bytes - std::min(it->second.bytes, it->second.held);
 }
 

@@ -10,11 +10,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/container/btree_map.h"
-#include "absl/types/optional.h"
 #include "lib/store/types.h"
 
 namespace tokamak::store {
@@ -45,7 +45,7 @@ class Programs final {
   // may.
   void Limit(Owner who, uint64_t bytes) { limits_[who].bytes = bytes; }
   // Of an owner with a limit: what is left of it.
-  absl::optional<uint64_t> LeftOf(Owner who) const;
+  std::optional<uint64_t> LeftOf(Owner who) const;
   bool limited() const { return !limits_.empty(); }
 
   // What `who` has not sealed became more, or what it pins; or less.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -92,12 +93,12 @@ void Store::CloseToPuts(const absl::Status& why) {
 
 absl::StatusOr<Location> Store::Create(const base::ObjectId& id, uint64_t data_size, uint64_t metadata_size, Owner who,
                                        const base::ObjectName& name) {
-  absl::optional<absl::StatusOr<Location>> created = CreateIfRoom({id, data_size, metadata_size, who, name});
+  std::optional<absl::StatusOr<Location>> created = CreateIfRoom({id, data_size, metadata_size, who, name});
   if (!created.has_value()) return RefuseForRoom(data_size + metadata_size);
   return *std::move(created);
 }
 
-absl::optional<absl::StatusOr<Location>> Store::CreateIfRoom(const CreateRequest& request) {
+std::optional<absl::StatusOr<Location>> Store::CreateIfRoom(const CreateRequest& request) {
   if (absl::Status s = CheckQuota(request.who, request.total_size()); !s.ok()) return s;
   return InsertInTurn(request.id, request.place(), request.who, request.name);
 }
@@ -108,28 +109,28 @@ absl::StatusOr<Location> Store::CreateCopy(const base::ObjectVersion& version, u
     return absl::InvalidArgumentError(absl::StrCat("a copy of ", version.id.ToHex(), " needs a generation"));
   }
   const Location place = {0, data_size, metadata_size, version.generation};
-  absl::optional<absl::StatusOr<Location>> created = InsertIfRoom(version.id, place, Origin::kPulled, who, name);
+  std::optional<absl::StatusOr<Location>> created = InsertIfRoom(version.id, place, Origin::kPulled, who, name);
   if (!created.has_value()) return RefuseForRoom(place.total_size());
   return *std::move(created);
 }
 
-absl::optional<absl::StatusOr<Location>> Store::InsertInTurn(const base::ObjectId& id, const Location& place, Owner who,
-                                                             const base::ObjectName& name) {
+std::optional<absl::StatusOr<Location>> Store::InsertInTurn(const base::ObjectId& id, const Location& place, Owner who,
+                                                            const base::ObjectName& name) {
   const uint64_t size = place.total_size();
   if (!creates_.MayOvertake(size)) {
     if (absl::Status s = CheckCreate(id, place); !s.ok()) return s;
-    return absl::nullopt;
+    return std::nullopt;
   }
-  absl::optional<absl::StatusOr<Location>> created = InsertIfRoom(id, place, Origin::kCreatedHere, who, name);
+  std::optional<absl::StatusOr<Location>> created = InsertIfRoom(id, place, Origin::kCreatedHere, who, name);
   if (created.has_value() && created->ok()) creates_.Overtook(size);
   return created;
 }
 
-absl::optional<absl::StatusOr<Location>> Store::InsertIfRoom(const base::ObjectId& id, Location place, Origin origin,
-                                                             Owner who, const base::ObjectName& name) {
+std::optional<absl::StatusOr<Location>> Store::InsertIfRoom(const base::ObjectId& id, Location place, Origin origin,
+                                                            Owner who, const base::ObjectName& name) {
   if (absl::Status s = CheckCreate(id, place); !s.ok()) return s;
-  const absl::optional<Allocation> allocation = Reserve(place.total_size());
-  if (!allocation.has_value()) return absl::nullopt;
+  const std::optional<Allocation> allocation = Reserve(place.total_size());
+  if (!allocation.has_value()) return std::nullopt;
   place.offset = allocation->offset;
   if (place.generation == base::kNoGeneration) place.generation = base::DrawGeneration(random_);
   ObjectInfo info;
@@ -164,7 +165,7 @@ absl::Status Store::CheckCreate(const base::ObjectId& id, const Location& place)
 }
 
 absl::Status Store::CheckQuota(Owner who, uint64_t more) const {
-  if (const absl::optional<uint64_t> left = table_.programs().LeftOf(who); left.has_value() && more > *left) {
+  if (const std::optional<uint64_t> left = table_.programs().LeftOf(who); left.has_value() && more > *left) {
     return absl::ResourceExhaustedError(absl::StrCat(
         base::FormatSize(more), " more would exceed the client's own quota, of which ", base::FormatSize(*left),
         " are left: seal or release objects, or connect with a "
@@ -187,13 +188,13 @@ absl::Status Store::CheckQuota(Owner who, uint64_t more) const {
 }
 
 // Allocates, evicting what is in the way. Where that cannot help, nothing is evicted.
-absl::optional<Allocation> Store::Reserve(uint64_t size) {
-  if (absl::optional<Allocation> allocation = allocator_.Allocate(size)) return allocation;
-  if (size > available_bytes() || size >= no_room_for_) return absl::nullopt;
-  const absl::optional<BlockRun> run = eviction_.ChooseRun(allocator_, size);
+std::optional<Allocation> Store::Reserve(uint64_t size) {
+  if (std::optional<Allocation> allocation = allocator_.Allocate(size)) return allocation;
+  if (size > available_bytes() || size >= no_room_for_) return std::nullopt;
+  const std::optional<BlockRun> run = eviction_.ChooseRun(allocator_, size);
   if (!run.has_value()) {
     no_room_for_ = size;
-    return absl::nullopt;
+    return std::nullopt;
   }
   for (const uint32_t block : run->used) EvictOne(eviction_.In(block));
   return allocator_.AllocateRun(*run, size);
@@ -273,7 +274,7 @@ absl::StatusOr<Location> Store::CreateAndSeal(const SmallObject& small, Owner wh
                                                    kMaxSmallBytes, "): create, fill and seal instead"));
   }
   const Location place = {0, small.data.size(), small.metadata.size(), base::kNoGeneration};
-  const absl::optional<absl::StatusOr<Location>> created = InsertInTurn(small.id, place, who, small.name);
+  const std::optional<absl::StatusOr<Location>> created = InsertInTurn(small.id, place, who, small.name);
   if (!created.has_value()) return RefuseForRoom(size);
   const absl::StatusOr<Location>& location = *created;
   if (!location.ok()) return location;
@@ -313,7 +314,7 @@ absl::Status Store::CreateAndSealTogether(absl::Span<const SmallObject> objects,
   std::vector<Location> places;
   for (const SmallObject& object : objects) {
     const Location place = {0, object.data.size(), object.metadata.size(), base::kNoGeneration};
-    const absl::optional<absl::StatusOr<Location>> created = InsertInTurn(object.id, place, who, object.name);
+    const std::optional<absl::StatusOr<Location>> created = InsertInTurn(object.id, place, who, object.name);
     trouble = created.has_value() ? created->status() : RefuseForRoom(place.total_size());
     if (!trouble.ok()) break;
     places.push_back(**created);
@@ -339,9 +340,9 @@ absl::StatusOr<Location> Store::Acquire(const base::ObjectId& id, Owner who) {
   return object->info.location;
 }
 
-absl::optional<Location> Store::AcquireIfHere(const base::ObjectId& id, Owner who) {
+std::optional<Location> Store::AcquireIfHere(const base::ObjectId& id, Owner who) {
   Object* object = FindSealed(id);
-  if (object == nullptr) return absl::nullopt;
+  if (object == nullptr) return std::nullopt;
   PinObject(*object, who);
   return object->info.location;
 }
@@ -479,9 +480,9 @@ void Store::Free(const Allocation& allocation) {
   RoomAppeared();
 }
 
-absl::optional<Location> Store::Find(const base::ObjectId& id) const {
+std::optional<Location> Store::Find(const base::ObjectId& id) const {
   const Object* object = table_.Find(id);
-  if (object == nullptr || !object->sealed()) return absl::nullopt;
+  if (object == nullptr || !object->sealed()) return std::nullopt;
   return object->info.location;
 }
 
@@ -496,7 +497,7 @@ absl::StatusOr<ObjectInfo> Store::Stat(const base::ObjectId& id) const {
   return object->info;
 }
 
-std::vector<ObjectInfo> Store::List(size_t limit, absl::optional<base::ObjectId> after) const {
+std::vector<ObjectInfo> Store::List(size_t limit, std::optional<base::ObjectId> after) const {
   std::vector<ObjectInfo> infos;
   for (const Object* object : table_.List(after.has_value() ? &*after : nullptr, limit)) {
     infos.push_back(object->info);

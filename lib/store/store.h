@@ -28,12 +28,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "lib/base/bytes.h"
 #include "lib/base/event_loop.h"
@@ -135,7 +135,7 @@ class Store final {
 
   // As Create, but where there is no room now it returns nothing, and counts and words nothing: for
   // those who go on to wait.
-  absl::optional<absl::StatusOr<Location>> CreateIfRoom(const CreateRequest& request);
+  std::optional<absl::StatusOr<Location>> CreateIfRoom(const CreateRequest& request);
 
   // As Create, but answers when there is room, in the order of the calls (see CreateQueue), or
   // fails at `deadline`. What would fail for another reason than want of room does so at once.
@@ -176,7 +176,7 @@ class Store final {
   absl::StatusOr<Location> Acquire(const base::ObjectId& id, Owner who);
   // The same for the node itself, where a miss is as common as a hit, and as cheap: nothing then.
   // Asks for no quota.
-  absl::optional<Location> AcquireIfHere(const base::ObjectId& id, Owner who);
+  std::optional<Location> AcquireIfHere(const base::ObjectId& id, Owner who);
 
   // Pins an object whether it is sealed or not, so that its memory is not reused before Release,
   // even if it is aborted.
@@ -208,14 +208,14 @@ class Store final {
 
   // Where a sealed object lies, without pinning it: for looking only. Nothing when there is none,
   // which is as common an answer and as cheap.
-  absl::optional<Location> Find(const base::ObjectId& id) const;
+  std::optional<Location> Find(const base::ObjectId& id) const;
   bool Contains(const base::ObjectId& id) const { return Find(id).has_value(); }
 
   // One object in any state, lingering ones included. kNotFound.
   absl::StatusOr<ObjectInfo> Stat(const base::ObjectId& id) const;
 
   // Objects in any state by id, at most `limit`; `after` continues where an earlier list ended.
-  std::vector<ObjectInfo> List(size_t limit, absl::optional<base::ObjectId> after = absl::nullopt) const;
+  std::vector<ObjectInfo> List(size_t limit, std::optional<base::ObjectId> after = std::nullopt) const;
 
   // Evicts at least `bytes` (as statistics().used_bytes counts), or all that may be evicted.
   // Returns what went.
@@ -272,14 +272,14 @@ class Store final {
   friend class CreateQueue;
 
   // `place` has sizes, and of a copy the generation. Nothing for want of room.
-  absl::optional<absl::StatusOr<Location>> InsertIfRoom(const base::ObjectId& id, Location place, Origin origin,
-                                                        Owner who, const base::ObjectName& name);
+  std::optional<absl::StatusOr<Location>> InsertIfRoom(const base::ObjectId& id, Location place, Origin origin,
+                                                       Owner who, const base::ObjectName& name);
   // As InsertIfRoom, but nothing also where others that wait must not be overtaken.
-  absl::optional<absl::StatusOr<Location>> InsertInTurn(const base::ObjectId& id, const Location& place, Owner who,
-                                                        const base::ObjectName& name);
+  std::optional<absl::StatusOr<Location>> InsertInTurn(const base::ObjectId& id, const Location& place, Owner who,
+                                                       const base::ObjectName& name);
   absl::Status CheckCreate(const base::ObjectId& id, const Location& place) const;
   absl::Status CheckQuota(Owner who, uint64_t more) const;
-  absl::optional<Allocation> Reserve(uint64_t size);
+  std::optional<Allocation> Reserve(uint64_t size);
   void EndSealed(Object& object, Event::Kind reason);
   EvictionCount EvictOne(Object& object);
   absl::Status CheckPin(const Object& object, Owner who) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
@@ -14,7 +15,7 @@ class Waits::Waiting final : public base::Handle, public Listed {
  public:
   // With an owner it pins what it finds: as an owner of its own until it answers, so that no
   // Release of the other, too early or one too many, takes a pin away from under it.
-  Waiting(Waits& waits, uint64_t number, absl::Span<const base::ObjectId> ids, size_t needed, absl::optional<Owner> who,
+  Waiting(Waits& waits, uint64_t number, absl::Span<const base::ObjectId> ids, size_t needed, std::optional<Owner> who,
           GetCallback callback)
       : waits_(waits),
         waits_gone_(waits.lifetime_.Watched()),
@@ -24,7 +25,7 @@ class Waits::Waiting final : public base::Handle, public Listed {
         hold_(waits.store_.NewOwner()),
         callback_(std::move(callback)) {
     entries_.reserve(ids.size());
-    for (const base::ObjectId& id : ids) entries_.push_back({id, absl::nullopt, absl::OkStatus()});
+    for (const base::ObjectId& id : ids) entries_.push_back({id, std::nullopt, absl::OkStatus()});
     waits_.waiting_.PushBack(this);
   }
 
@@ -51,7 +52,7 @@ class Waits::Waiting final : public base::Handle, public Listed {
     Forget();
   }
 
-  absl::optional<Owner> who() const { return who_; }
+  std::optional<Owner> who() const { return who_; }
 
  private:
   using Entries = absl::InlinedVector<GetEntry, kFewObjects>;
@@ -80,7 +81,7 @@ class Waits::Waiting final : public base::Handle, public Listed {
       entry.refused = waits_.store_.PassPin(entry.id, hold_, *who_);
       if (entry.refused.ok()) continue;
       CHECK(waits_.store_.Release(entry.id, hold_).ok());
-      entry.location = absl::nullopt;
+      entry.location = std::nullopt;
     }
   }
 
@@ -96,7 +97,7 @@ class Waits::Waiting final : public base::Handle, public Listed {
   const base::Lifetime::Watch waits_gone_;
   const uint64_t number_;
   const size_t needed_;
-  const absl::optional<Owner> who_;
+  const std::optional<Owner> who_;
   const Owner hold_;
   GetCallback callback_;
   Entries entries_;
@@ -115,11 +116,11 @@ base::Pending Waits::Wait(absl::Span<const base::ObjectId> ids, size_t count, ba
     for (const GetEntry& entry : entries) sealed.push_back(entry.location.has_value());
     callback(std::move(sealed));
   };
-  return Start(ids, std::min(count, ids.size()), deadline, absl::nullopt, std::move(to_flags));
+  return Start(ids, std::min(count, ids.size()), deadline, std::nullopt, std::move(to_flags));
 }
 
 base::Pending Waits::Start(absl::Span<const base::ObjectId> ids, size_t needed, base::Time deadline,
-                           absl::optional<Owner> who, GetCallback callback) {
+                           std::optional<Owner> who, GetCallback callback) {
   auto waiting = std::make_unique<Waiting>(*this, next_number_++, ids, needed, who, std::move(callback));
   waiting->Begin(deadline);
   return waiting;

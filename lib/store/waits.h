@@ -9,12 +9,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <tuple>
 #include <vector>
 
 #include "absl/container/btree_map.h"
 #include "absl/status/status.h"
-#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/handle.h"
@@ -32,7 +32,7 @@ class Store;
 // exceed.
 struct GetEntry {
   base::ObjectId id;
-  absl::optional<Location> location;
+  std::optional<Location> location;
   absl::Status refused;
 };
 
@@ -68,7 +68,7 @@ class Waits final {
   using Place = std::tuple<base::ObjectId, uint64_t, size_t>;  // object, number of the wait, index in it
 
   base::Pending Start(absl::Span<const base::ObjectId> ids, size_t needed, base::Time deadline,
-                      absl::optional<Owner> who, GetCallback callback);
+                      std::optional<Owner> who, GetCallback callback);
 
   Store& store_;
   base::EventLoop& loop_;

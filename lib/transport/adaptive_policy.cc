@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <utility>
 
 #include "glog/logging.h"
@@ -73,7 +74,7 @@ AdaptivePolicy::Peer& AdaptivePolicy::Find(const Ip& peer, base::Time now) {
 }
 
 // By the means at both sides of `size`, or by the one that there is.
-absl::optional<double> AdaptivePolicy::Estimate(const Peer& peer, Protocol protocol, uint64_t size) {
+std::optional<double> AdaptivePolicy::Estimate(const Peer& peer, Protocol protocol, uint64_t size) {
   const int own = ClassOf(size);
   const auto exact = static_cast<double>(size);
   const auto known = [&](int i) -> const Cell* {
@@ -92,16 +93,16 @@ absl::optional<double> AdaptivePolicy::Estimate(const Peer& peer, Protocol proto
   }
   if (below && down >= own - kReachOfOne) return known(down)->seconds;
   if (above && up <= own + kReachOfOne) return known(up)->seconds;
-  return absl::nullopt;
+  return std::nullopt;
 }
 
 // The table's, until something is known of that.
 Protocol AdaptivePolicy::Best(const Peer& peer, uint64_t size) const {
   Protocol best = table_.Choose(size);
-  absl::optional<double> least = Estimate(peer, best, size);
+  std::optional<double> least = Estimate(peer, best, size);
   if (!least.has_value()) return best;
   for (const Protocol other : kAll) {
-    const absl::optional<double> time = Estimate(peer, other, size);
+    const std::optional<double> time = Estimate(peer, other, size);
     if (!time.has_value() || *time >= *least) continue;
     best = other;
     least = time;
@@ -113,7 +114,7 @@ AdaptivePolicy::Choice AdaptivePolicy::Explore(Peer& peer, uint64_t size, Protoc
   const Choice none{best, false, {}};
   Class& own = peer.classes[ClassOf(size)];
   if (peer.exploring || peer.owed > base::Duration() || own.pulls_saved < kPullsForOne) return none;
-  const absl::optional<double> known = Estimate(peer, best, size);
+  const std::optional<double> known = Estimate(peer, best, size);
   if (!known.has_value() || !random_.Chance(kEagerness)) return none;
   if (kAll[own.next] == best) own.next = (own.next + 1) % kProtocols;
   const Protocol other = kAll[own.next];
@@ -183,7 +184,7 @@ bool AdaptivePolicy::Ended(const Ip& peer, uint64_t size, const Choice& choice, 
   Account(known, known.classes[ClassOf(size)], choice, end);
   if (!end.ok || !end.typical) return false;
   double seconds = end.took.seconds();
-  const absl::optional<double> expected = Estimate(known, choice.protocol, size);
+  const std::optional<double> expected = Estimate(known, choice.protocol, size);
   const bool changed = expected.has_value() && !choice.explores && Surprises(known, seconds, *expected);
   if (changed) {
     for (Class& each : known.classes) {

@@ -22,8 +22,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 
-#include "absl/types/optional.h"
 #include "lib/base/random.h"
 #include "lib/base/time.h"
 #include "lib/transport/object_access.h"
@@ -102,7 +102,7 @@ class AdaptivePolicy final {
 
   static size_t IndexOf(Protocol protocol) { return static_cast<size_t>(protocol) - 1; }
   static int ClassOf(uint64_t size);
-  static absl::optional<double> Estimate(const Peer& peer, Protocol protocol, uint64_t size);
+  static std::optional<double> Estimate(const Peer& peer, Protocol protocol, uint64_t size);
   // The mean is worth `most` pulls at most.
   static void Learn(Peer& peer, uint64_t size, Protocol protocol, double seconds, float most, base::Time now);
   static bool Surprises(Peer& peer, double seconds, double expected);

@@ -18,11 +18,11 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "lib/transport/bulk_channel.h"
 #include "lib/transport/context.h"
@@ -169,8 +169,8 @@ class Connection final : private RailLinks::User,
   std::unique_ptr<RailLinks> links_;  // of messages
   std::unique_ptr<ControlChannel> control_;
   std::unique_ptr<BulkChannel> bulk_;
-  absl::optional<PrimaryRail> home_;
-  absl::optional<SecondaryRails> rails_;
+  std::optional<PrimaryRail> home_;
+  std::optional<SecondaryRails> rails_;
 
   bool heard_ = false;
 
@@ -178,9 +178,9 @@ class Connection final : private RailLinks::User,
   // of its own. The peer's first credits bound them.
   std::vector<verbs::Completion> early_;
 
-  base::Timer work_;                 // Work, or the end
-  base::Timer deadline_;             // until it is up
-  absl::optional<PeerWatch> watch_;  // while it is up
+  base::Timer work_;                // Work, or the end
+  base::Timer deadline_;            // until it is up
+  std::optional<PeerWatch> watch_;  // while it is up
 };
 
 }  // namespace tokamak::transport

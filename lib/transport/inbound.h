@@ -3,11 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/optional.h"
 #include "lib/base/numbered_table.h"
 #include "lib/transport/connection.h"
 #include "lib/transport/context.h"
@@ -85,7 +85,7 @@ class Inbound final : public Connection::User, public Serve::Host {
   PeerShares::Membership membership_;  // before the serves that it counts
   uint64_t last_number_ = 0;
   base::NumberedTable<Serve> serves_;
-  absl::optional<IncomingCalls> calls_;     // from Create on
+  std::optional<IncomingCalls> calls_;      // from Create on
   std::unique_ptr<Connection> connection_;  // last: gone before the pins of what it touches
 };
 

@@ -1,5 +1,6 @@
 #include "lib/transport/leases.h"
 
+#include <optional>
 #include <utility>
 
 namespace tokamak::transport {
@@ -32,7 +33,7 @@ absl::Status Leases::Acquire(Context& context, uint32_t rails, absl::Span<uint8_
 }
 
 void Leases::Drop() {
-  for (absl::optional<Lease>& lease : leases_) lease.reset();
+  for (std::optional<Lease>& lease : leases_) lease.reset();
   rails_ = 0;
 }
 

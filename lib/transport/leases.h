@@ -3,9 +3,9 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "absl/status/status.h"
-#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "lib/transport/bulk_job.h"
 #include "lib/transport/context.h"
@@ -36,7 +36,7 @@ class Leases final {
  private:
   uint8_t* memory_ = nullptr;
   uint32_t rails_ = 0;  // bits
-  std::array<absl::optional<Lease>, kMaxRails> leases_;
+  std::array<std::optional<Lease>, kMaxRails> leases_;
 };
 
 }  // namespace tokamak::transport

@@ -7,11 +7,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "lib/base/numbered_table.h"
 #include "lib/transport/connection.h"
@@ -83,7 +83,7 @@ class Outbound final : public Connection::User, public Pull::Host {
   const verbs::Address peer_;
   uint64_t last_number_ = 0;
   base::NumberedTable<Pull> pulls_;
-  absl::optional<OutgoingCalls> calls_;          // from Create on
+  std::optional<OutgoingCalls> calls_;           // from Create on
   absl::flat_hash_map<uint32_t, Pull*> writes_;  // by the low bits that notes carry; never visited in its own order
   size_t max_writes_ = 0;                        // known when it is up
   uint32_t pulls_asked_ = 0;                     // or about to be

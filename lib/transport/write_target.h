@@ -14,9 +14,9 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "absl/status/status.h"
-#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "lib/transport/bulk_channel.h"
 #include "lib/transport/context.h"
@@ -61,7 +61,7 @@ class WriteTarget final : private Window::Owner {
   Owner& owner_;
   uint32_t primary_ = 0;
   uint8_t* memory_ = nullptr;
-  std::array<absl::optional<Window>, kMaxRails> windows_;
+  std::array<std::optional<Window>, kMaxRails> windows_;
   Leases regions_;
   bool closing_ = false;
 };

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -198,7 +199,7 @@ std::string TransfersCsv(const Run& run) {
     } else {
       absl::StrAppend(&csv, ",");
     }
-    const absl::optional<uint32_t> holder = progress.report.holder;
+    const std::optional<uint32_t> holder = progress.report.holder;
     absl::StrAppend(&csv, ",", ProtocolOf(transfer, progress), ",",
                     finished && holder ? scenario.topology.hosts[*holder].name : "", "\n");
   }

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "absl/status/status.h"
-#include "absl/types/optional.h"
 #include "lib/transport/object_access.h"
 
 namespace tokamak::sim {
@@ -13,7 +13,7 @@ struct StoreReport {
   absl::Status status;
   // Of a get that brought the object here; kAuto: it was here already.
   transport::Protocol protocol = transport::Protocol::kAuto;
-  absl::optional<uint32_t> holder;  // the host that it came from, by its number in the topology
+  std::optional<uint32_t> holder;  // the host that it came from, by its number in the topology
 };
 
 }  // namespace tokamak::sim

@@ -8,6 +8,7 @@
 
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -183,10 +184,10 @@ TEST_F(CommandsTest, EventsTellWhichNodesComeAndGoAndOfTheDirectory) {
   daemon_.Answer(client::Kind::kNodes, [&](const client::Header& header, const client::FakeDaemon::Bytes&) {
     client::NodesReply reply;
     const int look = ++looks;
-    if (look == 2) return absl::make_optional(client::EncodeError(header, absl::UnavailableError("it is away")));
+    if (look == 2) return std::make_optional(client::EncodeError(header, absl::UnavailableError("it is away")));
     reply.nodes.push_back({"one", "1.1.1.1:1", "soft", 1, 1, true});
     if (look <= 3) reply.nodes.push_back({"two", "2.2.2.2:1", "soft", uint64_t(look <= 1 ? 1 : 2), 1, false});
-    return absl::make_optional(client::Encode(header.request_id, reply));
+    return std::make_optional(client::Encode(header.request_id, reply));
   });
   const Strings lines = Lines({"events", "-n", "5"});
   ASSERT_EQ(lines.size(), 6u) << Output();

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -34,7 +35,7 @@ class ClientErrorsTest : public testing::Test {
   FakeDaemon::Script Silence() {
     return [this](const Header& header, const Bytes&) {
       unanswered_ = header.request_id;
-      return absl::nullopt;
+      return std::nullopt;
     };
   }
 
@@ -149,7 +150,7 @@ TEST_F(ClientErrorsTest, WhatALateCreateReservedIsAborted) {
   base::ObjectId aborted;
   daemon_.Answer(Kind::kAbort, [&](const Header&, const Bytes& frame) {
     aborted = DecodeBody<AbortRequest>(frame)->id;
-    return absl::nullopt;
+    return std::nullopt;
   });
   daemon_.SendToAll(Encode(unanswered_, CreateReply()));
   EXPECT_TRUE(client.Contains(SampleId(1)).ok());
@@ -182,7 +183,7 @@ class ClogTest : public ClientErrorsTest {
   void Clog(Client& client) {
     daemon_.Answer(Kind::kTouch, [this](const Header&, const Bytes&) {
       clogged_.get_future().wait();
-      return absl::nullopt;
+      return std::nullopt;
     });
     EXPECT_EQ(client.Touch(SampleId(0)).code(), StatusCode::kDeadlineExceeded);
     PutOptions patient;
@@ -329,7 +330,7 @@ TEST_F(ClientErrorsTest, AnotherSizeThanAskedForIsAnError) {
   CreateReply reply;
   reply.location = {0, 5, 0};
   daemon_.Answer(Kind::kCreate, Always(reply));
-  daemon_.Answer(Kind::kAbort, [](const Header&, const Bytes&) { return absl::nullopt; });
+  daemon_.Answer(Kind::kAbort, [](const Header&, const Bytes&) { return std::nullopt; });
   EXPECT_EQ(client.Create(SampleId(1), 10).status().code(), StatusCode::kInternal);
 }
 

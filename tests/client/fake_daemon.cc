@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -85,11 +86,11 @@ void FakeDaemon::Screen(Kind kind, std::function<bool()> screen) {
 }
 
 void FakeDaemon::NoteReleases(std::vector<base::ObjectId>& released) {
-  Answer(Kind::kRelease, [&released](const Header&, const Bytes& frame) -> absl::optional<Bytes> {
+  Answer(Kind::kRelease, [&released](const Header&, const Bytes& frame) -> std::optional<Bytes> {
     const auto request = DecodeBody<ReleaseRequest>(frame);
     CHECK(request.ok()) << request.status();
     released.insert(released.end(), request->ids.begin(), request->ids.end());
-    return absl::nullopt;
+    return std::nullopt;
   });
 }
 
@@ -157,7 +158,7 @@ void FakeDaemon::Handle(uint64_t number, const Bytes& frame) {
   const auto screen = screens_.find(kind);
   if (screen != screens_.end() && !screen->second()) return;
   const auto script = scripts_.find(kind);
-  absl::optional<Bytes> reply =
+  std::optional<Bytes> reply =
       script != scripts_.end() ? script->second(*header, frame) : Reply(number, peer, *header, frame);
   if (!reply.has_value() || header->request_id == 0) return;
   const bool writable = kind == Kind::kHello && script == scripts_.end() &&
@@ -167,8 +168,8 @@ void FakeDaemon::Handle(uint64_t number, const Bytes& frame) {
   peer.connection->Send(*reply, absl::MakeConstSpan(descriptors, count));
 }
 
-absl::optional<FakeDaemon::Bytes> FakeDaemon::Reply(uint64_t number, Peer& peer, const Header& header,
-                                                    const Bytes& frame) {
+std::optional<FakeDaemon::Bytes> FakeDaemon::Reply(uint64_t number, Peer& peer, const Header& header,
+                                                   const Bytes& frame) {
   switch (static_cast<Kind>(header.kind)) {
     case Kind::kHello: {
       WelcomeReply welcome;
@@ -206,20 +207,20 @@ absl::optional<FakeDaemon::Bytes> FakeDaemon::Reply(uint64_t number, Peer& peer,
       return Done<TouchRequest>(header, store_->Touch(DecodeBody<TouchRequest>(frame)->id));
     case Kind::kGet:
       StartGet(number, peer, header, *DecodeBody<GetRequest>(frame));
-      return absl::nullopt;
+      return std::nullopt;
     case Kind::kCancel: {
       const uint64_t id = DecodeBody<CancelRequest>(frame)->request_id;
-      if (peer.waits.erase(id) == 0) return absl::nullopt;
+      if (peer.waits.erase(id) == 0) return std::nullopt;
       Header get;
       get.kind = GetRequest::kKind;
       get.request_id = id;
       peer.connection->Send(EncodeError(get, absl::CancelledError("cancelled")));
-      return absl::nullopt;
+      return std::nullopt;
     }
     case Kind::kRelease: {
       const ReleaseRequest release = *DecodeBody<ReleaseRequest>(frame);
       for (const base::ObjectId& id : release.ids) CHECK(store_->Release(id, peer.owner).ok());
-      return absl::nullopt;
+      return std::nullopt;
     }
     case Kind::kContains: {
       ContainsReply reply;
@@ -229,8 +230,8 @@ absl::optional<FakeDaemon::Bytes> FakeDaemon::Reply(uint64_t number, Peer& peer,
     case Kind::kList: {
       const ListRequest list = *DecodeBody<ListRequest>(frame);
       ListReply reply;
-      const absl::optional<base::ObjectId> after =
-          list.continued ? absl::optional<base::ObjectId>(list.after) : absl::nullopt;
+      const std::optional<base::ObjectId> after =
+          list.continued ? std::optional<base::ObjectId>(list.after) : std::nullopt;
       for (const store::ObjectInfo& info : store_->List(list.limit, after)) reply.objects.push_back(EntryOf(info));
       reply.more = reply.objects.size() == list.limit;
       return Encode(header.request_id, reply);

@@ -10,10 +10,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/types/optional.h"
 #include "lib/base/trace.h"
 #include "lib/client/frame.h"
 #include "lib/client/messages.h"
@@ -31,7 +31,7 @@ class FakeDaemon final {
 
   using Bytes = std::vector<uint8_t>;
   // What to send instead of the usual answer; nothing for silence.
-  using Script = std::function<absl::optional<Bytes>(const Header& header, const Bytes& frame)>;
+  using Script = std::function<std::optional<Bytes>(const Header& header, const Bytes& frame)>;
 
   FakeDaemon();
   ~FakeDaemon();
@@ -78,7 +78,7 @@ class FakeDaemon final {
   void Accept(os::FileDescriptor socket);
   void End(uint64_t number);
   void Handle(uint64_t number, const Bytes& frame);
-  absl::optional<Bytes> Reply(uint64_t number, Peer& peer, const Header& header, const Bytes& frame);
+  std::optional<Bytes> Reply(uint64_t number, Peer& peer, const Header& header, const Bytes& frame);
   void StartGet(uint64_t number, Peer& peer, const Header& header, const GetRequest& get);
   void StartSubscription(uint64_t number, Peer& peer, const Header& header);
 

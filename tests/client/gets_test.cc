@@ -1,6 +1,7 @@
 // Gets: many under way at once, of one program without further threads.
 #include "tokamak/gets.h"
 
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -216,7 +217,7 @@ TEST_F(GetsTest, ASilentDaemonEndsThemInTimeAndWhatItSaysLateIsGivenBack) {
   uint64_t unanswered = 0;
   daemon_.Answer(Kind::kGet, [&](const Header& header, const Bytes&) {
     unanswered = header.request_id;
-    return absl::nullopt;
+    return std::nullopt;
   });
   Gets gets(client);
   ASSERT_TRUE(gets.Begin(SampleId(1), kNow).ok());

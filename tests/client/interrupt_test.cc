@@ -202,11 +202,11 @@ TEST_F(InterruptTest, AWaitIsCancelledAtTheDaemon) {
   daemon_.Answer(Kind::kWait, [&](const Header& header, const Bytes&) {
     waiting = header.request_id;
     interrupt_.Fire();
-    return absl::nullopt;
+    return std::nullopt;
   });
   daemon_.Answer(Kind::kCancel, [&](const Header&, const Bytes& frame) {
     cancelled = DecodeBody<CancelRequest>(frame)->request_id;
-    return absl::nullopt;
+    return std::nullopt;
   });
   EXPECT_EQ(client_.Wait({SampleId(1)}, 1, kForever, wait_).status().code(), StatusCode::kCancelled);
   Settle();
@@ -218,13 +218,13 @@ TEST_F(InterruptTest, WhatAnInterruptedCreateReservesIsAborted) {
   daemon_.Answer(Kind::kCreate, [&](const Header& header, const Bytes&) {
     unanswered = header.request_id;
     interrupt_.Fire();
-    return absl::nullopt;
+    return std::nullopt;
   });
   EXPECT_EQ(client_.Create(SampleId(1), 10, {}, put_).status().code(), StatusCode::kCancelled);
   ObjectId aborted;
   daemon_.Answer(Kind::kAbort, [&](const Header&, const Bytes& frame) {
     aborted = DecodeBody<AbortRequest>(frame)->id;
-    return absl::nullopt;
+    return std::nullopt;
   });
   daemon_.SendToAll(Encode(unanswered, CreateReply()));
   Settle();
@@ -235,7 +235,7 @@ TEST_F(InterruptTest, WhatAnInterruptedCreateReservesIsAborted) {
 TEST_F(InterruptTest, APutThatWaitsForRoomEnds) {
   daemon_.Answer(Kind::kCreateAndSeal, [&](const Header&, const Bytes&) {
     interrupt_.Fire();
-    return absl::nullopt;
+    return std::nullopt;
   });
   EXPECT_EQ(client_.Put(SampleId(1), SampleBytes(), {}, put_).code(), StatusCode::kCancelled);
 }

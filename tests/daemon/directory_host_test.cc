@@ -2,9 +2,9 @@
 #include "lib/daemon/directory_host.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 
-#include "absl/types/optional.h"
 #include "gtest/gtest.h"
 #include "lib/base/random.h"
 #include "lib/node/engine_link.h"
@@ -49,7 +49,7 @@ class DirectoryHostTest : public testing::Test {
  private:
   template <typename Ask>
   absl::Status Answer(Ask ask) {
-    absl::optional<absl::Status> answer;
+    std::optional<absl::Status> answer;
     const base::Pending call = ask([&](const absl::Status& status) { answer = status; });
     loop_.RunUntil([&] { return answer.has_value(); }, loop_.Now() + kPatience);
     return answer.value_or(absl::InternalError("no answer"));

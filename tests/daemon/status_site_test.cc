@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -380,7 +381,7 @@ TEST_F(StatusSiteTest, NodesAreShownWithTheirStatesTheirNumbersAndLinksToTheirPa
   view_.nodes.push_back({{"node4", 1, {"127.0.0.4:7000"}, "soft", 4096},
                          node::NodeState::kSuspected,
                          base::Milliseconds(6500),
-                         absl::nullopt});
+                         std::nullopt});
   const nlohmann::json all = nlohmann::json::parse(site_.Get("/api/nodes").body);
   EXPECT_EQ(all["located"], true);
   EXPECT_EQ(all["nodes"][0]["is_this"], true);

@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,7 +30,7 @@ class RedisErrorsTest : public testing::Test {
     std::string said;
     const base::Time limit = loop_.Now() + kPatience;
     while (!absl::StrContains(said, part) && loop_.Now() < limit) {
-      absl::optional<absl::Status> status;
+      std::optional<absl::Status> status;
       const base::Pending call = (*directory)->Join(Request(), kPatience, [&](const absl::StatusOr<JoinReply>& joined) {
         status = joined.status();
       });
@@ -111,7 +112,7 @@ TEST_F(RedisErrorsTest, APasswordIsReadAnewFromItsFileForEachConnection) {
   line.credentials.password = options.password;
   Line by_hand(loop_, server.target(), line);
   const auto ask = [&](const Command& command) {
-    absl::optional<absl::Status> status;
+    std::optional<absl::Status> status;
     const base::Pending call = by_hand.connection().Call(
         command, kPatience, [&](const absl::StatusOr<Reply>& reply) { status = reply.status(); });
     loop_.RunUntil([&] { return status.has_value(); }, loop_.Now() + kPatience);
@@ -126,7 +127,7 @@ TEST_F(RedisErrorsTest, APasswordIsReadAnewFromItsFileForEachConnection) {
   write("second\n");
   ASSERT_TRUE(ask({"CLIENT", "KILL", "TYPE", "normal"}));  // all but who says so
   ASSERT_TRUE(loop_.RunUntil([&] { return directory->connection_attempts() > before; }, limit));
-  absl::optional<absl::Status> status;
+  std::optional<absl::Status> status;
   const base::Pending call =
       directory->Join(Request(), kPatience, [&](const absl::StatusOr<JoinReply>& joined) { status = joined.status(); });
   loop_.RunUntil([&] { return status.has_value(); }, limit);

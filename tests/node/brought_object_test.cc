@@ -1,6 +1,7 @@
 // Small objects that come with the directory's answer, in one round trip.
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,7 +52,7 @@ TEST_F(BroughtObjectTest, ADeletionFindsIt) {
   Put(0, "x", 100);
   EXPECT_EQ(cluster_->Get(at(1), "x"), absl::OkStatus());
   EXPECT_EQ(Brought(1), 1u);
-  absl::optional<absl::StatusOr<uint32_t>> deleted;
+  std::optional<absl::StatusOr<uint32_t>> deleted;
   const base::Pending call =
       at(0).node().Delete(Id("x"), [&](const absl::StatusOr<uint32_t>& copies) { deleted = copies; });
   ASSERT_TRUE(cluster_->RunUntil([&] { return deleted.has_value(); }));
@@ -102,7 +103,7 @@ TEST_F(KnownPlaceTest, ADeletionReachesItThroughItsHolder) {
   Know("x", 1000);
   CutDirectoryFrom(2);
   EXPECT_EQ(cluster_->Get(at(2), "x"), absl::OkStatus());
-  absl::optional<absl::StatusOr<uint32_t>> deleted;
+  std::optional<absl::StatusOr<uint32_t>> deleted;
   const base::Pending call =
       at(1).node().Delete(Id("x"), [&](const absl::StatusOr<uint32_t>& copies) { deleted = copies; });
   ASSERT_TRUE(cluster_->RunUntil([&] { return deleted.has_value(); }));
@@ -128,7 +129,7 @@ TEST_F(KnownPlaceTest, OnceTheCopyIsEnteredADeletionDoesNotGoThroughItsHolder) {
   EXPECT_EQ(Brought(2), 1u);
   cluster_->RunFor(Seconds(5));
   cluster_->network.Cut(at(1).address, at(2).address);
-  absl::optional<absl::StatusOr<uint32_t>> deleted;
+  std::optional<absl::StatusOr<uint32_t>> deleted;
   const base::Time asked = cluster_->time.Now();
   const base::Pending call =
       at(0).node().Delete(Id("x"), [&](const absl::StatusOr<uint32_t>& copies) { deleted = copies; });
@@ -243,7 +244,7 @@ TEST_F(BundleTest, AHolderThatIsCutOffIsWaitedForNoLongerThanACallTakes) {
 TEST_F(BundleTest, ADeletionFindsThoseThatAreOnTheirWay) {
   PutAll(500, 24);
   const auto got = GetAll();
-  absl::optional<absl::StatusOr<uint32_t>> deleted;
+  std::optional<absl::StatusOr<uint32_t>> deleted;
   ASSERT_TRUE(cluster_->RunUntil([&] { return at(2).node().pulls().bundles_sent() > 0; }));
   const base::Pending call =
       at(0).node().Delete(Id(Name(3)), [&](const absl::StatusOr<uint32_t>& copies) { deleted = copies; });
@@ -282,7 +283,7 @@ TEST(BundlesTest, AnAnswerNeverBeatsItsBound) {
   const std::vector<uint8_t> bytes(100, 7);
   std::vector<base::ObjectVersion> versions(10);
   const auto answer = Bundles::EncodeAnswer(
-      versions, 400, [&](const auto&) -> absl::optional<uint64_t> { return bytes.size(); },
+      versions, 400, [&](const auto&) -> std::optional<uint64_t> { return bytes.size(); },
       [&](const auto&) { return absl::MakeConstSpan(bytes); });
   EXPECT_LE(answer.size(), 400u);
   EXPECT_GT(answer.size(), 300u);

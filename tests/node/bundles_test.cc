@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -103,7 +104,7 @@ TEST_F(BundleAnswerTest, WhatMayNotBeBroughtAnyMoreIsSaidToBeMissing) {
 
 TEST_F(BundleAnswerTest, WhatIsNotHereIsNotCopied) {
   const std::vector<uint8_t> answer = Bundles::EncodeAnswer(
-      {Version(1)}, 16384, [](const base::ObjectVersion&) { return absl::nullopt; },
+      {Version(1)}, 16384, [](const base::ObjectVersion&) { return std::nullopt; },
       [&](const base::ObjectVersion& version) {
         copied_.push_back(version);
         return absl::Span<const uint8_t>();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,7 @@ using base::Seconds;
 class EvacuationTest : public NodeTest {
  protected:
   struct Run {
-    absl::optional<EvacuationReport> report;
+    std::optional<EvacuationReport> report;
     base::Time began;
     base::Duration took;
     base::Pending call;
@@ -99,7 +100,7 @@ TEST_F(EvacuationTest, WhatIsPutMeanwhileIsHandedOverOnce) {
   Build(3);
   for (int i = 0; i < 200; ++i) ASSERT_EQ(at(1).Put(absl::StrCat("x", i), 1000), absl::OkStatus());
   cluster_->Settle();
-  absl::optional<EvacuationReport> report;
+  std::optional<EvacuationReport> report;
   const base::Pending call = at(1).node().Evacuate(
       Seconds(60), [](const EvacuationReport&) {}, [&](const EvacuationReport& end) { report = end; });
   for (int i = 0; i < 100; ++i) {

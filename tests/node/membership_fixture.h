@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,7 +30,7 @@ class FakeCopies final : public Copies {
   }
   base::Pending AwaitVouched(const base::ObjectVersion&, base::Task) override { return nullptr; }
 
-  absl::optional<base::ObjectVersion> coming;
+  std::optional<base::ObjectVersion> coming;
   std::vector<base::ObjectVersion> withdrawn;
   std::vector<std::pair<base::ObjectVersion, absl::Status>> dropped;
 

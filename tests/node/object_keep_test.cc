@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/types/optional.h"
 #include "tests/node/node_fixture.h"
 
 namespace tokamak::node {
@@ -35,10 +35,10 @@ TEST(ObjectKeepMessages, AnswersAreTakenAsTheyWereWrittenAndNothingElse) {
   for (uint8_t i = 1; i <= static_cast<uint8_t>(ObjectKeep::kLastAnswer); ++i) {
     EXPECT_EQ(ObjectKeep::DecodeAnswer(ObjectKeep::EncodeAnswer(static_cast<Answer>(i))), static_cast<Answer>(i));
   }
-  EXPECT_EQ(ObjectKeep::DecodeAnswer({}), absl::nullopt);
-  EXPECT_EQ(ObjectKeep::DecodeAnswer({0}), absl::nullopt);
-  EXPECT_EQ(ObjectKeep::DecodeAnswer({static_cast<uint8_t>(ObjectKeep::kLastAnswer) + 1}), absl::nullopt);
-  EXPECT_EQ(ObjectKeep::DecodeAnswer({1, 1}), absl::nullopt);
+  EXPECT_EQ(ObjectKeep::DecodeAnswer({}), std::nullopt);
+  EXPECT_EQ(ObjectKeep::DecodeAnswer({0}), std::nullopt);
+  EXPECT_EQ(ObjectKeep::DecodeAnswer({static_cast<uint8_t>(ObjectKeep::kLastAnswer) + 1}), std::nullopt);
+  EXPECT_EQ(ObjectKeep::DecodeAnswer({1, 1}), std::nullopt);
 }
 
 TEST(ObjectKeepMessages, HowFarItIsIsAskedAndToldForMany) {
@@ -53,8 +53,8 @@ TEST(ObjectKeepMessages, HowFarItIsIsAskedAndToldForMany) {
   EXPECT_FALSE(ObjectKeep::DecodeHowFar(ObjectKeep::EncodeHowFar(many)).has_value());
   const std::vector<uint64_t> far = {5, uint64_t{1} << 40};
   EXPECT_EQ(ObjectKeep::DecodeFar(ObjectKeep::EncodeFar(far), 2), far);
-  EXPECT_EQ(ObjectKeep::DecodeFar(ObjectKeep::EncodeFar(far), 1), absl::nullopt);
-  EXPECT_EQ(ObjectKeep::DecodeFar({}, 1), absl::nullopt);
+  EXPECT_EQ(ObjectKeep::DecodeFar(ObjectKeep::EncodeFar(far), 1), std::nullopt);
+  EXPECT_EQ(ObjectKeep::DecodeFar({}, 1), std::nullopt);
 }
 
 // Node 0 is asked by node 1.
@@ -65,7 +65,7 @@ class ObjectKeepTest : public NodeTest {
     return {{Id(name), place->generation}, place->data_size, place->metadata_size};
   }
   struct Asked {
-    absl::optional<Answer> answer;
+    std::optional<Answer> answer;
     base::Duration took;
     base::Pending call;
   };

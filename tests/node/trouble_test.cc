@@ -1,6 +1,7 @@
 // Whole nodes in trouble: holders that vanish or do not have it, no room, gets that are dropped, a
 // directory that is away.
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -302,7 +303,7 @@ TEST_F(NodeTroubleTest, WhileTheDirectoryIsAwayNobodyWaitsForIt) {
   cluster_->network.Cut(at(1).address, at(0).address);
   cluster_->RunFor(Seconds(6));
   ASSERT_TRUE(at(1).node().membership().directory_away());
-  absl::optional<absl::Status> located, deleted;
+  std::optional<absl::Status> located, deleted;
   const base::Pending locate =
       at(1).node().Locate(Id("x"), base::Duration(), [&](const auto& info) { located = info.status(); });
   const base::Pending deletion = at(1).node().Delete(Id("x"), [&](const auto& gone) { deleted = gone.status(); });
@@ -318,7 +319,7 @@ TEST_F(NodeTroubleTest, ADirectoryThatDoesNotAnswerInTimeIsUnavailable) {
   Build(2);
   Put(1, "x", 1000);
   cluster_->network.Cut(at(1).address, at(0).address);
-  absl::optional<absl::Status> located, waited, deleted;
+  std::optional<absl::Status> located, waited, deleted;
   const base::Pending locate =
       at(1).node().Locate(Id("x"), base::Duration(), [&](const auto& info) { located = info.status(); });
   const base::Pending wait =

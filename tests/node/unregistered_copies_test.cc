@@ -1,5 +1,6 @@
 #include "lib/node/unregistered_copies.h"
 
+#include <optional>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -72,7 +73,7 @@ TEST_F(UnregisteredCopiesTest, OneThatIsVouchedForAgainHasTheNewTime) {
   Add(1, Seconds(1));
   Add(1, Seconds(3));
   EXPECT_EQ(copies_.Until(UnregisteredVersion(1)), loop_.Now() + Seconds(3));
-  EXPECT_EQ(copies_.Until(UnregisteredVersion(2)), absl::nullopt);
+  EXPECT_EQ(copies_.Until(UnregisteredVersion(2)), std::nullopt);
   RunFor(Seconds(2));
   EXPECT_TRUE(over_.empty());
   RunFor(Seconds(1));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -131,11 +132,11 @@ TEST_F(VouchedCopiesTest, AnAnswerSaysForHowLong) {
   for (const base::Duration good_for : {base::Microseconds(1), Seconds(70), Seconds(86'400)})
     EXPECT_EQ(VouchedCopies::DecodeAnswer(VouchedCopies::EncodeAnswer(good_for)), good_for);
   EXPECT_EQ(VouchedCopies::DecodeAnswer(VouchedCopies::EncodeAnswer(Seconds(90'000))), Seconds(86'400));
-  EXPECT_EQ(VouchedCopies::DecodeAnswer(VouchedCopies::EncodeAnswer(absl::nullopt)), absl::nullopt);
-  EXPECT_EQ(VouchedCopies::DecodeAnswer(VouchedCopies::EncodeAnswer(base::Duration())), absl::nullopt);
+  EXPECT_EQ(VouchedCopies::DecodeAnswer(VouchedCopies::EncodeAnswer(std::nullopt)), std::nullopt);
+  EXPECT_EQ(VouchedCopies::DecodeAnswer(VouchedCopies::EncodeAnswer(base::Duration())), std::nullopt);
   const std::vector<uint8_t> endless(8, 0xff), short_one(7, 1), long_one(9, 1);
   for (const auto* bytes : {&endless, &short_one, &long_one})
-    EXPECT_EQ(VouchedCopies::DecodeAnswer(*bytes), absl::nullopt);
+    EXPECT_EQ(VouchedCopies::DecodeAnswer(*bytes), std::nullopt);
 }
 
 TEST_F(VouchedCopiesTest, MalformedAnswersDoNotCount) {

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -274,9 +275,9 @@ TEST(MemoryLimitsTest, ReadsNumbersFromMeminfo) {
   EXPECT_EQ(MeminfoValue(text, "MemAvailable"), 42u);
   EXPECT_EQ(MeminfoValue(text, "MemTotal"), 100u);
   EXPECT_EQ(MeminfoValue(text, "HugePages_Free"), 3u);
-  EXPECT_EQ(MeminfoValue(text, "Mem"), absl::nullopt);
-  EXPECT_EQ(MeminfoValue(text, "Odd"), absl::nullopt);
-  EXPECT_EQ(MeminfoValue("", "MemTotal"), absl::nullopt);
+  EXPECT_EQ(MeminfoValue(text, "Mem"), std::nullopt);
+  EXPECT_EQ(MeminfoValue(text, "Odd"), std::nullopt);
+  EXPECT_EQ(MeminfoValue("", "MemTotal"), std::nullopt);
 }
 
 TEST(MemoryLimitsTest, ThisMachineHasALimitAndSaysWhy) {

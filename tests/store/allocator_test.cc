@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -204,17 +205,17 @@ class PricedArena {
     return std::next(prices_.begin(), static_cast<int64_t>(random.Below(prices_.size())))->first;
   }
 
-  absl::optional<uint64_t> Price(uint32_t block) const {
+  std::optional<uint64_t> Price(uint32_t block) const {
     const auto it = prices_.find(block);
-    if (it == prices_.end()) return absl::nullopt;
+    if (it == prices_.end()) return std::nullopt;
     return it->second;
   }
 
   using Bill = std::pair<uint64_t, uint64_t>;  // price, bytes in use
 
   // What the cheapest run costs, by looking at all: from each unit on, as far as need be.
-  absl::optional<Bill> Cheapest(uint64_t size) const {
-    absl::optional<Bill> best;
+  std::optional<Bill> Cheapest(uint64_t size) const {
+    std::optional<Bill> best;
     for (uint64_t begin = 0; begin < kUnits; ++begin) {
       Bill bill;
       uint64_t at = begin * 64;
@@ -229,7 +230,7 @@ class PricedArena {
           at += 64;
           continue;
         }
-        const absl::optional<uint64_t> price = Price(it->second.block);
+        const std::optional<uint64_t> price = Price(it->second.block);
         ok = price.has_value();
         if (ok) bill = {std::max(bill.first, *price), bill.second + it->second.size};
         at += it->second.size;
@@ -278,9 +279,9 @@ TEST(AllocatorTest, TheRunFoundIsTheCheapestThereIs) {
     base::Random random(seed);
     PricedArena arena(random);
     const uint64_t size = 64 * (1 + random.Below(60));
-    const absl::optional<BlockRun> run =
+    const std::optional<BlockRun> run =
         arena.allocator().FindRun(size, [&](uint32_t block) { return arena.Price(block); });
-    const absl::optional<PricedArena::Bill> best = arena.Cheapest(size);
+    const std::optional<PricedArena::Bill> best = arena.Cheapest(size);
     ASSERT_EQ(run.has_value(), best.has_value());
     if (!run.has_value()) continue;
     ++found;
@@ -300,7 +301,7 @@ TEST(AllocatorTest, AGrownRunIsAroundItsBlockAndNoDearerThanAllowed) {
     const uint64_t size = 64 * (1 + random.Below(20));
     const uint32_t block = arena.AnyPricedBlock(random);
     const uint64_t dearest = std::max<uint64_t>(30, *arena.Price(block));
-    const absl::optional<BlockRun> run =
+    const std::optional<BlockRun> run =
         arena.allocator().GrowRun(block, size, dearest, [&](uint32_t other) { return arena.Price(other); });
     if (!run.has_value()) continue;
     ++grown;
@@ -314,9 +315,9 @@ TEST(AllocatorTest, ASweepGoesOnWhereTheLastOneEndedAndBeginsAgainAtTheEnd) {
   Allocator allocator(6 * 64);
   std::vector<Allocation> blocks;
   for (int i = 0; i < 6; ++i) blocks.push_back(*allocator.Allocate(64));
-  const auto price = [&](uint32_t block) { return absl::make_optional<uint64_t>(block == blocks[1].block ? 9 : 1); };
+  const auto price = [&](uint32_t block) { return std::make_optional<uint64_t>(block == blocks[1].block ? 9 : 1); };
   const auto sweep = [&](uint64_t size) -> uint64_t {
-    const absl::optional<BlockRun> run = allocator.SweepRun(size, 5, price);
+    const std::optional<BlockRun> run = allocator.SweepRun(size, 5, price);
     if (!run.has_value()) return UINT64_MAX;
     return std::find_if(blocks.begin(), blocks.end(), [&](const Allocation& a) { return a.block == run->used[0]; })
         ->offset;
@@ -335,7 +336,7 @@ TEST(AllocatorTest, ASweepLooksAtABoundedPartOfTheArena) {
   int looks = 0;
   const auto stays = [&](uint32_t) {
     ++looks;
-    return absl::optional<uint64_t>();
+    return std::optional<uint64_t>();
   };
   EXPECT_FALSE(allocator.SweepRun(64, 5, stays).has_value());
   EXPECT_EQ(looks, 4096);
@@ -347,10 +348,10 @@ TEST(AllocatorTest, ASweepIsNotLostAsBlocksMergeAndSplit) {
   std::map<uint32_t, Allocation> used;
   for (int step = 0; step < 5000; ++step) {
     const uint64_t size = 64 * (1 + random.Below(8));
-    absl::optional<Allocation> allocation = allocator.Allocate(size);
+    std::optional<Allocation> allocation = allocator.Allocate(size);
     if (!allocation.has_value()) {
-      const auto price = [&](uint32_t) { return absl::make_optional<uint64_t>(1 + random.Below(10)); };
-      const absl::optional<BlockRun> run = allocator.SweepRun(size, 7, price);
+      const auto price = [&](uint32_t) { return std::make_optional<uint64_t>(1 + random.Below(10)); };
+      const std::optional<BlockRun> run = allocator.SweepRun(size, 7, price);
       if (run.has_value()) {
         for (const uint32_t block : run->used) {
           allocator.Free(used.at(block));
@@ -372,7 +373,7 @@ TEST(AllocatorTest, NoRunGoesOverABlockThatStays) {
   std::vector<Allocation> blocks;
   for (int i = 0; i < 5; ++i) blocks.push_back(*allocator.Allocate(64));
   const auto price = [&](uint32_t block) {
-    return block == blocks[2].block ? absl::nullopt : absl::make_optional(uint64_t{1});
+    return block == blocks[2].block ? std::nullopt : std::make_optional(uint64_t{1});
   };
   EXPECT_FALSE(allocator.FindRun(3 * 64, price).has_value());
   EXPECT_FALSE(allocator.GrowRun(blocks[0].block, 3 * 64, 1, price).has_value());

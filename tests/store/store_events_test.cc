@@ -1,11 +1,11 @@
 // What the store tells later: events to subscribers, and hashes.
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "absl/types/optional.h"
 #include "gtest/gtest.h"
 #include "lib/base/bytes.h"
 #include "lib/store/hash.h"
@@ -113,7 +113,7 @@ class StoreHashTest : public StoreTest {
 
   static constexpr size_t kLarge = 4 * base::kMaxCopyPerTask / kBlock;
   std::vector<Block> large_;
-  absl::optional<absl::StatusOr<uint64_t>> hash_;
+  std::optional<absl::StatusOr<uint64_t>> hash_;
 };
 
 TEST_F(StoreHashTest, HashesDataAndMetadata) {

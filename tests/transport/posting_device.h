@@ -4,9 +4,9 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
-#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "lib/verbs/verbs.h"
 
@@ -25,7 +25,7 @@ struct DeviceHooks {
   PostSendHook post_send;
   RegisterHook on_register;
   ConnectHook on_connect;
-  absl::optional<verbs::Limits> limits;  // what the device says of itself
+  std::optional<verbs::Limits> limits;  // what the device says of itself
 };
 
 std::unique_ptr<verbs::Device> WithHooks(std::unique_ptr<verbs::Device> device, DeviceHooks hooks);

@@ -1,5 +1,6 @@
 // Bulk queue pairs are there while something large moves, and go when nothing does.
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -159,7 +160,7 @@ class RefusedPrimaryRailTest : public ::testing::Test {
 };
 
 TEST_F(RefusedPrimaryRailTest, OnlyThoseThatNeedItFailAndMessagesGoOn) {
-  absl::optional<absl::Status> answer;
+  std::optional<absl::Status> answer;
   const uint8_t question[] = {1};
   const base::Pending call = puller_.endpoint->Call(owner_.service(), question, Seconds(60),
                                                     [&](const auto& reply) { answer = reply.status(); });

@@ -1,6 +1,7 @@
 #include "lib/directory/redis/cluster_slot.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -42,7 +43,7 @@ absl::Status ClusterSlot::Judge(const Place& place, const std::vector<Reply>& re
 }
 
 void ClusterSlot::Failed(const Place& place, const std::string& why) {
-  const absl::optional<Place> before = owner_;
+  const std::optional<Place> before = owner_;
   if (Follow(place, why) && owner_ != before) return;
   if (owner_ == place) owner_.reset();
 }

@@ -10,10 +10,10 @@
 // Thread rule: one loop.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/types/optional.h"
 #include "lib/base/answers.h"
 #include "lib/base/event_loop.h"
 #include "lib/directory/redis/finder.h"
@@ -44,9 +44,9 @@ class ClusterSlot final : public Finder {
 
   const std::vector<Place> named_;
   const std::string key_;
-  std::vector<Place> servers_;   // to be tried in turn
-  size_t next_ = 0;              // of these
-  absl::optional<Place> owner_;  // as somebody said
+  std::vector<Place> servers_;  // to be tried in turn
+  size_t next_ = 0;             // of these
+  std::optional<Place> owner_;  // as somebody said
   base::Answers answers_;
 };
 

@@ -24,11 +24,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/types/optional.h"
 #include "lib/base/answers.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/handle.h"
@@ -103,7 +103,7 @@ class Connection final {
   void Break(const std::string& why);
 
   // What it is connected to, if it is.
-  const absl::optional<Place>& place() const { return place_; }
+  const std::optional<Place>& place() const { return place_; }
   bool ready() const { return state_ == State::kReady; }
   uint64_t attempts() const { return attempts_; }  // to connect, so far
   // Why there is no connection, or the last was lost.
@@ -154,7 +154,7 @@ class Connection final {
   uint64_t attempts_ = 0;
   int redirects_ = 0;
   base::Duration retry_delay_;
-  absl::optional<Place> place_;
+  std::optional<Place> place_;
   base::Pending step_;  // finding, dialing
   base::Timer timer_;   // the next attempt, or the end of this one's step
   base::Timer look_;

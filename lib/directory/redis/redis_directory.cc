@@ -1,6 +1,7 @@
 #include "lib/directory/redis/redis_directory.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -223,13 +224,13 @@ base::Pending RedisDirectory::RunConfirmed(Step step, std::vector<std::string> a
   auto handle = std::make_unique<ConfirmedCall>();
   ConfirmedCall* const call = handle.get();
   // The server of the attempt that the call belongs to.
-  const auto asked = [this, attempt = connection_->attempts()]() -> absl::optional<Place> {
-    return connection_->attempts() == attempt ? connection_->place() : absl::nullopt;
+  const auto asked = [this, attempt = connection_->attempts()]() -> std::optional<Place> {
+    return connection_->attempts() == attempt ? connection_->place() : std::nullopt;
   };
   call->step =
       Run(step, std::move(arguments), deadline,
           [this, call, asked, limit = loop_.Now() + deadline, done = std::move(done)](absl::StatusOr<Reply> reply) {
-            const absl::optional<Place> server = asked();
+            const std::optional<Place> server = asked();
             if (!reply.ok()) return done(std::move(reply));
             if (!server.has_value()) return done(connection_->trouble());
             const base::Duration left = std::max(base::Duration(), limit - loop_.Now());

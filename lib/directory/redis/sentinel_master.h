@@ -12,10 +12,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/types/optional.h"
 #include "lib/base/answers.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/handle.h"
@@ -54,7 +54,7 @@ class SentinelMaster final : public Finder {
     base::Pending asked;
     uint64_t round = 0;  // which it was asked in last
     // Of its last answer.
-    absl::optional<Place> master;
+    std::optional<Place> master;
     uint64_t answered_round = 0;
     absl::Status trouble;
   };

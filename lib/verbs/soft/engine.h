@@ -14,7 +14,7 @@
 #include "lib/verbs/soft/alarm.h"
 #include "lib/verbs/soft/completion_ring.h"
 #include "lib/verbs/soft/counters.h"
-#include "lib/verbs/soft/device.h"
+#include "lib/verbs/soft/device_options.h"
 #include "lib/verbs/soft/memory.h"
 #include "lib/verbs/soft/nic_mutex.h"
 #include "lib/verbs/soft/outbox.h"

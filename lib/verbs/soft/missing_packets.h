@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
-#include "absl/types/optional.h"
 #include "lib/verbs/soft/packet.h"
 
 namespace tokamak::verbs::soft {
@@ -35,12 +35,12 @@ class MissingPackets final {
   }
 
   // The next, which is taken out; nothing: none that is still unacknowledged is left.
-  absl::optional<uint64_t> Next(uint64_t unacked) {
+  std::optional<uint64_t> Next(uint64_t unacked) {
     while (next_ < sequences_.size() && sequences_[next_] < unacked) ++next_;
     if (next_ < sequences_.size()) return sequences_[next_++];
     sequences_.clear();
     next_ = 0;
-    return absl::nullopt;
+    return std::nullopt;
   }
 
   // Everything is sent again, or nothing any more.

@@ -26,7 +26,7 @@
 #include "lib/verbs/device_watches.h"
 #include "lib/verbs/soft/connected_core.h"
 #include "lib/verbs/soft/datagram_core.h"
-#include "lib/verbs/soft/device.h"
+#include "lib/verbs/soft/device_options.h"
 #include "lib/verbs/soft/engine.h"
 #include "lib/verbs/soft/fabric.h"
 #include "lib/verbs/soft/management.h"

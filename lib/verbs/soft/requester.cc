@@ -182,7 +182,7 @@ Packet& Requester::AddData(uint64_t index, uint64_t sequence, Share* share) {
 
 // One packet that the peer misses. It is in the budget already. Returns false where there is none.
 bool Requester::EmitRepeat(Share* share) {
-  const absl::optional<uint64_t> sequence = missing_.Next(unacked_);
+  const std::optional<uint64_t> sequence = missing_.Next(unacked_);
   if (!sequence.has_value()) return false;
   uint64_t index = oldest_;
   while (sends_.at(index).end <= *sequence) ++index;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -121,7 +122,7 @@ void Driver::Seal() {
     Fail(status);
   } else {
     ++awaited_;
-    const absl::optional<store::Location> place = node_.store().Find(id);
+    const std::optional<store::Location> place = node_.store().Find(id);
     calls_.push_back(node_.Confirm({id, place->generation}, [this](const absl::Status& confirmed) {
       if (!confirmed.ok()) Fail(confirmed);
       if (--awaited_ == 0 && !creating_) ExpectNext();

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
-#include "absl/types/optional.h"
 #include "tests/bench/cluster/plan.h"
 #include "tests/bench/cluster/statistics.h"
 
@@ -25,10 +25,10 @@ struct CaseResult {
   Case what;
   uint32_t repetitions = 0;
   Stop stop = Stop::kNotYet;
-  double p10 = 0, p50 = 0, p90 = 0;   // seconds of a repetition's slowest rank
-  absl::optional<Interval> interval;  // of the median; none with fewer than kFewestForInterval
-  uint64_t bytes = 0;                 // of one repetition, all ranks together
-  double bytes_per_second = 0;        // of all ranks together, at the median
+  double p10 = 0, p50 = 0, p90 = 0;  // seconds of a repetition's slowest rank
+  std::optional<Interval> interval;  // of the median; none with fewer than kFewestForInterval
+  uint64_t bytes = 0;                // of one repetition, all ranks together
+  double bytes_per_second = 0;       // of all ranks together, at the median
   // Of the ranks that get something, each with what it got by its own median.
   double least_share = 0;  // bytes per second
   double mean_share = 0;

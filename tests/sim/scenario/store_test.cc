@@ -1,4 +1,5 @@
 // Scenarios whose transfers go through the store.
+#include <optional>
 #include <set>
 #include <sstream>
 #include <string>
@@ -88,7 +89,7 @@ TEST(StoreScenarioTest, ATraceHasPutsAndGetsThatWaitOrFindTheObjectThere) {
   ASSERT_EQ(transfers.size(), 8u);
   EXPECT_EQ(transfers[0].way, Transfer::Way::kPut);
   EXPECT_GT(ProgressOf(run, 2).finish, ProgressOf(run, 3).finish);  // the get after the put
-  EXPECT_EQ(ProgressOf(run, 6).report.holder, absl::nullopt);
+  EXPECT_EQ(ProgressOf(run, 6).report.holder, std::nullopt);
   const std::vector<std::string> rows = absl::StrSplit(TransfersCsv(run.run()), '\n');
   EXPECT_NE(rows[1].find(",put,finished,0.000,"), std::string::npos) << rows[1];
   for (size_t row : {7, 8}) EXPECT_NE(rows[row].find(",,,local,"), std::string::npos) << rows[row];
