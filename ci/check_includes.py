@@ -20,7 +20,7 @@ SYSTEM = (
     "lib/verbs/soft/shared",
     "lib/verbs/soft/shm",
     "lib/verbs/soft/udp",
-    "lib/verbs/user/",
+    "lib/verbs/kernel/",
 )
 
 # C++ headers that wait, read a clock, draw, start something or touch files.
@@ -38,11 +38,11 @@ EXCEPTIONS = {
     "lib/verbs/device_watches.": {"mutex"},
     # Engines on several threads say their phases to one log, and share what one device has registered.
     "lib/base/phase_log.": {"mutex"},
-    "lib/transport/registration_cache.": {"mutex"},
+    "lib/transport/memory/registration_cache.": {"mutex"},
     # Work requests may be posted from any thread, as with hardware: one lock at the software NIC's door.
     "lib/verbs/soft/": {"mutex"},
     # An instruction, not a system call: what the CRC's library leaves undone.
-    "lib/verbs/soft/icrc.cc": {"immintrin.h"},
+    "lib/verbs/soft/packets/icrc.cc": {"immintrin.h"},
 }
 
 # Who may include ns-3 and our adapter to it, whose licence is another: GPL-2.0-only.

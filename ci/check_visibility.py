@@ -28,7 +28,7 @@ LAW = {
     "lib/verbs/soft/udp": ["lib/base", "lib/os", "lib/verbs", "lib/verbs/soft"],
     "lib/verbs/soft/shm": ["lib/base", "lib/os", "lib/verbs", "lib/verbs/soft"],
     "lib/verbs/soft/shared": ["lib/base", "lib/os", "lib/verbs", "lib/verbs/soft", "lib/verbs/soft/shm", "lib/verbs/soft/udp"],
-    "lib/verbs/user": [
+    "lib/verbs/kernel": [
         "lib/base",
         "lib/os",
         "lib/verbs",

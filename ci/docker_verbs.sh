@@ -8,7 +8,7 @@ build_library() {
   if [[ -z "$programs" ]]; then
     ci/setup --for test
     # shellcheck disable=SC2206  # startup options are a list
-    local bazel=(bazel ${BAZEL_STARTUP_OPTIONS:-}) package=lib/verbs/user/preload
+    local bazel=(bazel ${BAZEL_STARTUP_OPTIONS:-}) package=lib/verbs/kernel/preload
     "${bazel[@]}" build --config=opt --show_result=0 --ui_event_filters=-info --noshow_progress //$package:libtokamak-verbs.so
     programs=$("${bazel[@]}" info --config=opt --ui_event_filters=-info bazel-bin)/$package
   fi

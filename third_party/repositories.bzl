@@ -51,7 +51,7 @@ def bazel_rules():
             native.local_repository(name = name, path = path)
 
 def shared_object_parts():
-    """Defines what a shared object takes into itself (//lib/verbs/user/preload)."""
+    """Defines what a shared object takes into itself (//lib/verbs/kernel/preload)."""
     static_libraries(
         name = "static_libraries",
         libraries = [
@@ -65,7 +65,7 @@ def tokamak_repositories(rdma_test = False):
     """Defines what @tokamak//include/tokamak is built with.
 
     Args:
-      rdma_test: also what @tokamak//lib/verbs/user:rdma_test.bzl is built with, which is more.
+      rdma_test: also what @tokamak//lib/verbs/kernel:rdma_test.bzl is built with, which is more.
     """
     bazel_rules()
     libraries = {

@@ -51,7 +51,7 @@ class Page:
         """Says what is wrong with a part; true where there is nothing of it."""
         record = self.read[part]
         if record is None:
-            self.say(f"**Not measured**: there is no `data/{part}.json`. `ci/paper --only {part}` measures it.")
+            self.say(f"**Not measured**: there is no `data/{part}.json.gz`. `ci/paper --only {part}` measures it.")
             return True
         if record["trouble"]:
             what = "Failed" if record["state"] == "failed" else "Measured in part"

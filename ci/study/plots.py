@@ -29,13 +29,11 @@ COLOURS = {
 DASHED = ("tcp", "redis", "memcpy", "socket-original", "socket-tuned", "ucx")
 SPARE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 CAUSE_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#e69f00", "#cc79a7", "#999999")
-DOTS_PER_INCH = 110
 MOST_LINEAR = 20  # bars that differ more are drawn on a logarithmic axis
 
 
 def save(figure, folder, name):
     figure.savefig(os.path.join(folder, name + ".svg"), metadata={"Date": None, "Creator": None})
-    figure.savefig(os.path.join(folder, name + ".png"), metadata={"Software": None}, dpi=DOTS_PER_INCH)
     plt.close(figure)
     return name
 

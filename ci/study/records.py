@@ -1,10 +1,11 @@
-"""Records: what each part of the study measured, one file of JSON each, with what is needed to judge and to repeat it.
+"""Records: what each part of the study measured, one compressed file of JSON each, with what is needed to judge and to repeat it.
 
   {"part": ..., "state": "measured" | "partly" | "failed", "trouble": [line, ...], "mode": "quick" | "full",
    "environment": {"machine", "processors", "kernel", "date", "commit"},
    "runs": [{"name", "command", "seconds", "load": [before, after], "others": part of the processors, "results": what it printed}]}
 """
 
+import gzip
 import json
 import os
 
@@ -16,7 +17,7 @@ class Malformed(Exception):
 
 
 def path_of(folder, part):
-    return os.path.join(folder, part + ".json")
+    return os.path.join(folder, part + ".json.gz")
 
 
 def make(part, mode, environment, runs, trouble):
@@ -27,9 +28,9 @@ def make(part, mode, environment, runs, trouble):
 def write(folder, record):
     os.makedirs(folder, exist_ok=True)
     path = path_of(folder, record["part"])
-    with open(path + ".new", "w", encoding="utf-8") as file:
-        json.dump(record, file, indent=1, sort_keys=True)
-        file.write("\n")
+    text = json.dumps(record, indent=1, sort_keys=True) + "\n"
+    with open(path + ".new", "wb") as file:
+        file.write(gzip.compress(text.encode(), mtime=0))  # the same record has the same bytes
     os.replace(path + ".new", path)
 
 
@@ -37,12 +38,12 @@ def read(folder, part):
     """The record, or None where that part was not measured."""
     path = path_of(folder, part)
     try:
-        with open(path, encoding="utf-8") as file:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
             record = json.load(file)
     except FileNotFoundError:
         return None
-    except ValueError as error:
-        raise Malformed(f"{path} is no JSON ({error}): measure it again with --only {part}") from error
+    except (ValueError, EOFError, OSError) as error:
+        raise Malformed(f"{path} is no compressed JSON ({error}): measure it again with --only {part}") from error
     keys = ("part", "state", "trouble", "mode", "environment", "runs")
     if not isinstance(record, dict) or any(key not in record for key in keys) or record["part"] != part:
         raise Malformed(f"{path} is no record of '{part}': measure it again with --only {part}")

@@ -24,7 +24,7 @@ namespace tokamak {
 // The library's own.
 namespace client {
 class BufferMaker;
-class Connection;
+class DaemonConnection;
 }  // namespace client
 
 // A sealed object, pinned until this is dropped. Move-only.
@@ -50,11 +50,11 @@ class Buffer final {
 
  private:
   friend class client::BufferMaker;
-  Buffer(std::shared_ptr<client::Connection> connection, const ObjectId& id, Span<const uint8_t> data,
+  Buffer(std::shared_ptr<client::DaemonConnection> connection, const ObjectId& id, Span<const uint8_t> data,
          Span<const uint8_t> metadata)
       : connection_(std::move(connection)), id_(id), data_(data), metadata_(metadata) {}
 
-  std::shared_ptr<client::Connection> connection_;
+  std::shared_ptr<client::DaemonConnection> connection_;
   ObjectId id_;
   Span<const uint8_t> data_;
   Span<const uint8_t> metadata_;
@@ -104,9 +104,9 @@ class MutableBuffer final {
   struct Unclaimed;
 
   void Drop();
-  std::shared_ptr<client::Connection> Forget();
+  std::shared_ptr<client::DaemonConnection> Forget();
 
-  std::shared_ptr<client::Connection> connection_;
+  std::shared_ptr<client::DaemonConnection> connection_;
   ObjectId id_;
   Span<uint8_t> data_;
   Span<uint8_t> metadata_;

@@ -22,7 +22,7 @@ namespace tokamak {
 
 // The library's own.
 namespace client {
-class Connection;
+class DaemonConnection;
 }  // namespace client
 
 class Subscription final {
@@ -42,9 +42,9 @@ class Subscription final {
 
  private:
   friend class Client;
-  explicit Subscription(std::shared_ptr<client::Connection> connection) : connection_(std::move(connection)) {}
+  explicit Subscription(std::shared_ptr<client::DaemonConnection> connection) : connection_(std::move(connection)) {}
 
-  std::shared_ptr<client::Connection> connection_;
+  std::shared_ptr<client::DaemonConnection> connection_;
 };
 
 }  // namespace tokamak

@@ -9,9 +9,9 @@
 #include <memory>
 #include <utility>
 
+#include "lib/base/containers/intrusive_list.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/handle.h"
-#include "lib/base/intrusive_list.h"
 #include "lib/base/lifetime.h"
 
 namespace tokamak::base {

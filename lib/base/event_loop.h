@@ -1,7 +1,7 @@
 // EventLoop is how logic meets time: it says what time it is, runs tasks now or later, and takes
 // wake-ups from other threads.
 //
-// The same logic runs on a real loop (lib/os/epoll_loop.h), in virtual time (sim/sim_loop.h) and,
+// The same logic runs on a real loop (lib/os/epoll_loop.h), in virtual time (sim/time/sim_loop.h) and,
 // later, inside ns-3. It never waits, never reads a clock and never asks which of them it is on.
 // The promises below are checked for every implementation by tests/base/event_loop_contract.h.
 //

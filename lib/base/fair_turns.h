@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "glog/logging.h"
-#include "lib/base/intrusive_list.h"
+#include "lib/base/containers/intrusive_list.h"
 
 namespace tokamak::base {
 

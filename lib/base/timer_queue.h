@@ -20,8 +20,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "lib/base/containers/quad_heap.h"
 #include "lib/base/event_loop.h"
-#include "lib/base/quad_heap.h"
 #include "lib/base/time.h"
 
 namespace tokamak::base {

@@ -26,10 +26,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "lib/base/printable.h"
+#include "lib/base/text/printable.h"
 #include "lib/cli/output.h"
-#include "lib/os/child_process.h"
 #include "lib/os/file_descriptor.h"
+#include "lib/os/process/child_process.h"
 #include "nlohmann/json.hpp"
 
 namespace tokamak::cli {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "lib/base/version.h"
 #include "lib/cli/command.h"
-#include "lib/daemon/help_format.h"
+#include "lib/daemon/flags/help_format.h"
 
 namespace tokamak::cli {
 

@@ -3,7 +3,7 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
-#include "lib/base/printable.h"
+#include "lib/base/text/printable.h"
 #include "lib/cli/as_absl.h"
 #include "lib/cli/files.h"
 #include "lib/cli/output.h"

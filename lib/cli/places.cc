@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
-#include "lib/daemon/device.h"
+#include "lib/daemon/devices/device.h"
 #include "lib/os/file_descriptor.h"
 
 namespace tokamak::cli {

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "lib/base/printable.h"
+#include "lib/base/text/printable.h"
 #include "lib/base/units.h"
 #include "lib/cli/natural_order.h"
 #include "lib/cli/wording.h"

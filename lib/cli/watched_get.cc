@@ -8,7 +8,7 @@
 #include <iostream>
 #include <optional>
 
-#include "lib/base/printable.h"
+#include "lib/base/text/printable.h"
 #include "lib/cli/as_absl.h"
 #include "lib/cli/output.h"
 #include "tokamak/gets.h"

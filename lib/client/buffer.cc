@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "lib/client/buffer_maker.h"
-#include "lib/client/connection.h"
 #include "lib/client/convert.h"
+#include "lib/client/daemon_connection.h"
 #include "lib/client/line.h"
 
 namespace tokamak {
@@ -41,7 +41,7 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
 void Buffer::Release() { ReleaseAll(Span<Buffer>(this, 1)); }
 
 void Buffer::ReleaseAll(Span<Buffer> buffers) {
-  std::shared_ptr<client::Connection> connection;  // of what is gathered
+  std::shared_ptr<client::DaemonConnection> connection;  // of what is gathered
   client::ReleaseRequest release;
   const auto tell = [&] {
     if (connection != nullptr) connection->Tell(release);
@@ -79,7 +79,7 @@ MutableBuffer::~MutableBuffer() { Drop(); }
 
 Status MutableBuffer::Seal() {
   client::InlineObject object{id_, data_, metadata_};
-  const std::shared_ptr<client::Connection> connection = Forget();
+  const std::shared_ptr<client::DaemonConnection> connection = Forget();
   if (connection == nullptr) {
     return Status(StatusCode::kFailedPrecondition, "this buffer was sealed or aborted before");
   }
@@ -92,7 +92,7 @@ Status MutableBuffer::Seal() {
     const auto reply = unclaimed->line->Call(put, unclaimed->line->AnswerDeadline(unclaimed->timeout));
     if (!reply.ok()) return client::ToPublic(reply.status());
     if (reply->outcomes.size() == 1) return client::ToPublic(reply->outcomes.front().ToStatus());
-    return client::ToPublic(client::Connection::WrongCount());
+    return client::ToPublic(client::DaemonConnection::WrongCount());
   }
   client::SealRequest seal;
   seal.id = id_;
@@ -106,7 +106,7 @@ Status MutableBuffer::Seal() {
 }
 
 Status MutableBuffer::Abort() {
-  const std::shared_ptr<client::Connection> connection = Forget();
+  const std::shared_ptr<client::DaemonConnection> connection = Forget();
   if (connection == nullptr) {
     return Status(StatusCode::kFailedPrecondition, "this buffer was sealed or aborted before");
   }
@@ -117,14 +117,14 @@ Status MutableBuffer::Abort() {
 }
 
 void MutableBuffer::Drop() {
-  const std::shared_ptr<client::Connection> connection = Forget();
+  const std::shared_ptr<client::DaemonConnection> connection = Forget();
   if (connection == nullptr || std::exchange(unclaimed_, nullptr) != nullptr) return;
   client::AbortRequest abort;
   abort.id = id_;
   connection->Tell(abort);
 }
 
-std::shared_ptr<client::Connection> MutableBuffer::Forget() {
+std::shared_ptr<client::DaemonConnection> MutableBuffer::Forget() {
   data_ = metadata_ = {};
   return std::exchange(connection_, nullptr);
 }
@@ -133,7 +133,7 @@ std::shared_ptr<client::Connection> MutableBuffer::Forget() {
 
 namespace client {
 
-Result<Buffer> BufferMaker::Of(const std::shared_ptr<Connection>& connection, const base::ObjectId& id,
+Result<Buffer> BufferMaker::Of(const std::shared_ptr<DaemonConnection>& connection, const base::ObjectId& id,
                                const GetEntry& entry) {
   if (entry.outcome.code != absl::StatusCode::kOk) return ToPublic(entry.outcome.ToStatus());
   const absl::StatusOr<absl::Span<const uint8_t>> memory = connection->ReadableMemory(entry.location);
@@ -150,7 +150,7 @@ std::vector<uint8_t> BufferMaker::ReleaseOf(absl::Span<const base::ObjectId> ask
   return release.ids.empty() ? std::vector<uint8_t>() : Encode(0, release);
 }
 
-MutableBuffer BufferMaker::Claimed(std::shared_ptr<Connection> connection, const base::ObjectId& id,
+MutableBuffer BufferMaker::Claimed(std::shared_ptr<DaemonConnection> connection, const base::ObjectId& id,
                                    absl::Span<uint8_t> memory, uint64_t data_size, bool confirmed) {
   MutableBuffer buffer;
   buffer.connection_ = std::move(connection);

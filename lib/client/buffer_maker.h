@@ -9,10 +9,10 @@
 #include "absl/types/span.h"
 #include "lib/base/object_id.h"
 #include "lib/base/time.h"
-#include "lib/client/connection.h"
-#include "lib/client/entries.h"
+#include "lib/client/daemon_connection.h"
 #include "lib/client/line.h"
-#include "lib/client/messages.h"
+#include "lib/client/protocol/entries.h"
+#include "lib/client/protocol/messages.h"
 #include "tokamak/buffer.h"
 #include "tokamak/status.h"
 
@@ -21,7 +21,7 @@ namespace tokamak::client {
 class BufferMaker final {
  public:
   // An object that was asked for, pinned where it was found.
-  static Result<Buffer> Of(const std::shared_ptr<Connection>& connection, const base::ObjectId& id,
+  static Result<Buffer> Of(const std::shared_ptr<DaemonConnection>& connection, const base::ObjectId& id,
                            const GetEntry& entry);
 
   // What gives back all that a reply to a get of `asked` brought, for which nobody waits any more;
@@ -29,7 +29,7 @@ class BufferMaker final {
   static std::vector<uint8_t> ReleaseOf(absl::Span<const base::ObjectId> asked, absl::Span<const uint8_t> late);
 
   // One that has its place in the arena: `memory`, of which the first `data_size` bytes are data.
-  static MutableBuffer Claimed(std::shared_ptr<Connection> connection, const base::ObjectId& id,
+  static MutableBuffer Claimed(std::shared_ptr<DaemonConnection> connection, const base::ObjectId& id,
                                absl::Span<uint8_t> memory, uint64_t data_size, bool confirmed);
 
   // One that will be put when it is sealed, on the connection of then, and waits for room up to

@@ -5,18 +5,18 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "lib/base/object_name.h"
+#include "lib/base/text/object_name.h"
 #include "lib/client/buffer_maker.h"
-#include "lib/client/connection.h"
 #include "lib/client/convert.h"
+#include "lib/client/daemon_connection.h"
 #include "lib/client/deadline.h"
 #include "lib/client/line.h"
-#include "lib/os/processors.h"
+#include "lib/os/process/processors.h"
 
 namespace tokamak {
 
 using client::BufferMaker;
-using client::Connection;
+using client::DaemonConnection;
 using client::FromPublic;
 using client::Line;
 using client::TimeoutMicroseconds;
@@ -77,7 +77,7 @@ std::vector<Status> CallInParts(Line& line, R request, Span<const ObjectId> ids,
       if (counted) {
         statuses.push_back(ToPublic(reply->outcomes[i].ToStatus()));
       } else {
-        statuses.push_back(ToPublic(reply.ok() ? Connection::WrongCount() : reply.status()));
+        statuses.push_back(ToPublic(reply.ok() ? DaemonConnection::WrongCount() : reply.status()));
       }
     }
     ids = ids.subspan(some.size());
@@ -88,7 +88,7 @@ std::vector<Status> CallInParts(Line& line, R request, Span<const ObjectId> ids,
 }  // namespace
 
 Result<Client> Client::Connect(const std::string& socket_path, const ClientOptions& options) {
-  Connection::Options connection;
+  DaemonConnection::Options connection;
   connection.hello.access = options.access;
   connection.hello.name = options.name.substr(0, client::kMaxName);
   connection.hello.quota = options.quota;
@@ -124,7 +124,7 @@ Result<MutableBuffer> Client::Create(const ObjectId& id, uint64_t data_size, Spa
   create.name = options.name;
   client::AbortRequest abort;
   abort.id = id;
-  std::shared_ptr<Connection> connection;
+  std::shared_ptr<DaemonConnection> connection;
   const absl::StatusOr<client::CreateReply> reply = line_->Call(
       create, line_->AnswerDeadline(timeout), [abort](absl::Span<const uint8_t>) { return client::Encode(0, abort); },
       options.interrupt, &connection);
@@ -192,7 +192,7 @@ void Client::PutSmall(Span<const PutObject> objects, const std::vector<size_t>& 
     if (counted) {
       statuses[which[k]] = ToPublic(reply->outcomes[k].ToStatus());
     } else {
-      statuses[which[k]] = ToPublic(reply.ok() ? Connection::WrongCount() : reply.status());
+      statuses[which[k]] = ToPublic(reply.ok() ? DaemonConnection::WrongCount() : reply.status());
     }
   }
 }
@@ -238,7 +238,7 @@ std::vector<Result<Buffer>> Client::GetSome(Span<const ObjectId> ids, Timeout ti
   get.timeout_microseconds = TimeoutMicroseconds(FromPublic(timeout));
   get.protocol = options.protocol;
   get.ids.assign(ids.begin(), ids.end());
-  std::shared_ptr<Connection> connection;
+  std::shared_ptr<DaemonConnection> connection;
   const absl::StatusOr<client::GetReply> reply = line_->Call(
       get, line_->AnswerDeadline(FromPublic(timeout)),
       [asked = get.ids](absl::Span<const uint8_t> late) { return BufferMaker::ReleaseOf(asked, late); },
@@ -248,7 +248,7 @@ std::vector<Result<Buffer>> Client::GetSome(Span<const ObjectId> ids, Timeout ti
   buffers.reserve(ids.size());
   for (size_t i = 0; i < ids.size(); ++i) {
     if (!reply.ok() || reply->entries.size() != ids.size()) {
-      buffers.emplace_back(ToPublic(reply.ok() ? Connection::WrongCount() : reply.status()));
+      buffers.emplace_back(ToPublic(reply.ok() ? DaemonConnection::WrongCount() : reply.status()));
       continue;
     }
     buffers.push_back(BufferMaker::Of(connection, ids[i], reply->entries[i]));
@@ -291,7 +291,7 @@ Result<std::vector<bool>> Client::Wait(Span<const ObjectId> ids, size_t count, T
   const absl::StatusOr<client::WaitReply> reply =
       line_->Call(wait, line_->AnswerDeadline(FromPublic(timeout)), /*late=*/nullptr, options.interrupt);
   if (!reply.ok()) return ToPublic(reply.status());
-  if (reply->ready.size() != ids.size()) return ToPublic(Connection::WrongCount());
+  if (reply->ready.size() != ids.size()) return ToPublic(DaemonConnection::WrongCount());
   return std::vector<bool>(reply->ready.begin(), reply->ready.end());
 }
 
@@ -344,11 +344,12 @@ Result<uint64_t> Client::Hash(const ObjectId& id) {
 }
 
 Result<Subscription> Client::Subscribe(const SubscribeOptions& options) {
-  Connection::Options own;
+  DaemonConnection::Options own;
   own.hello.access = Access::kRead;
   own.hello.name = absl::StrCat(line_->options().hello.name, " (subscription)").substr(0, client::kMaxName);
   own.call_timeout = line_->options().call_timeout;
-  absl::StatusOr<std::shared_ptr<Connection>> connection = Connection::Open(line_->path(), own, line_->CallDeadline());
+  absl::StatusOr<std::shared_ptr<DaemonConnection>> connection =
+      DaemonConnection::Open(line_->path(), own, line_->CallDeadline());
   if (!connection.ok()) return ToPublic(connection.status());
   client::SubscribeRequest subscribe;
   subscribe.existing = options.existing;

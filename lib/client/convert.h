@@ -4,7 +4,7 @@
 
 #include "absl/status/status.h"
 #include "lib/base/time.h"
-#include "lib/client/messages.h"
+#include "lib/client/protocol/messages.h"
 #include "tokamak/status.h"
 #include "tokamak/timeout.h"
 #include "tokamak/types.h"

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "lib/base/time.h"
-#include "lib/client/protocol.h"
+#include "lib/client/protocol/protocol.h"
 
 namespace tokamak::client {
 

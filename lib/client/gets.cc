@@ -11,17 +11,17 @@
 
 #include "glog/logging.h"
 #include "lib/client/buffer_maker.h"
-#include "lib/client/connection.h"
 #include "lib/client/convert.h"
+#include "lib/client/daemon_connection.h"
 #include "lib/client/deadline.h"
 #include "lib/client/line.h"
 #include "lib/os/file_descriptor.h"
-#include "lib/os/forks.h"
+#include "lib/os/process/forks.h"
 
 namespace tokamak {
 
 using client::BufferMaker;
-using client::Connection;
+using client::DaemonConnection;
 using client::Deadline;
 using client::FromPublic;
 using client::Line;
@@ -29,7 +29,7 @@ using client::ToPublic;
 
 namespace {
 
-static_assert(Gets::kMaxPending == Connection::kMaxPendingGets, "the connection bounds them");
+static_assert(Gets::kMaxPending == DaemonConnection::kMaxPendingGets, "the connection bounds them");
 
 // For what must not wait.
 Deadline Now() { return Deadline::After(base::Duration()); }
@@ -65,7 +65,7 @@ class __attribute__((visibility("hidden"))) Gets::Impl final {
   }
 
  private:
-  using Bytes = Connection::Bytes;
+  using Bytes = DaemonConnection::Bytes;
 
   struct Get {
     ObjectId id;
@@ -76,20 +76,20 @@ class __attribute__((visibility("hidden"))) Gets::Impl final {
 
   absl::StatusOr<uint64_t> Expect();
   absl::Status ConnectAnew();
-  bool Watch(int operation, const Connection& connection);
+  bool Watch(int operation, const DaemonConnection& connection);
   absl::Status SendUntil(Deadline deadline);
   bool GiveUp(Pending::iterator get);
   void End(Pending::iterator get, Result<Buffer> buffer);
   absl::Status ReadUntil(Deadline deadline, const Interrupt* interrupt = nullptr);
-  void Take(const Connection::Answer& answer);
+  void Take(const DaemonConnection::Answer& answer);
   void EndAll(const absl::Status& why);
   void EndOverdue();
 
   const uint64_t forks_ = os::ForkCount();
   std::shared_ptr<Line> line_;
-  std::shared_ptr<Connection> connection_;  // of all that is pending
-  Connection::Inbox inbox_;                 // the connection's, while anything is pending
-  Pending pending_;                         // by number, which is the request's id
+  std::shared_ptr<DaemonConnection> connection_;  // of all that is pending
+  DaemonConnection::Inbox inbox_;                 // the connection's, while anything is pending
+  Pending pending_;                               // by number, which is the request's id
   std::deque<Answer> ended_;
   std::vector<Bytes> unsent_;
   std::vector<uint64_t> unsent_gets_;      // whose frames are among unsent_
@@ -146,7 +146,7 @@ absl::Status Gets::Impl::ConnectAnew() {
   unsent_.clear();
   unsent_gets_.clear();
   if (absl::Status s = line_->Renew(*connection_, line_->CallDeadline()); !s.ok()) return s;
-  std::shared_ptr<Connection> next = line_->connection();
+  std::shared_ptr<DaemonConnection> next = line_->connection();
   if (ready_.valid()) {
     if (!Watch(EPOLL_CTL_ADD, *next)) return NoDescriptors();
     Watch(EPOLL_CTL_DEL, *connection_);
@@ -157,7 +157,7 @@ absl::Status Gets::Impl::ConnectAnew() {
 }
 
 // Has the descriptor tell of the connection's socket, or no more.
-bool Gets::Impl::Watch(int operation, const Connection& connection) {
+bool Gets::Impl::Watch(int operation, const DaemonConnection& connection) {
   epoll_event readable{};
   readable.events = EPOLLIN;
   return epoll_ctl(ready_.get(), operation, connection.descriptor(), &readable) == 0;
@@ -229,7 +229,7 @@ absl::Status Gets::Impl::ReadUntil(Deadline deadline, const Interrupt* interrupt
   } else if (came->empty()) {
     EndOverdue();
   } else {
-    for (const Connection::Answer& answer : *came) Take(answer);
+    for (const DaemonConnection::Answer& answer : *came) Take(answer);
   }
   if (came_.has_value() && !ended_.empty()) came_->Fire();
   return came.status();
@@ -255,13 +255,13 @@ absl::StatusOr<int> Gets::Impl::descriptor() {
   return ready_.get();
 }
 
-void Gets::Impl::Take(const Connection::Answer& answer) {
+void Gets::Impl::Take(const DaemonConnection::Answer& answer) {
   const auto get = pending_.find(answer.request_id);
   CHECK(get != pending_.end()) << "what was given up has no answer here";
   if (!answer.frame.ok()) return End(get, ToPublic(answer.frame.status()));
   const absl::StatusOr<client::GetReply> reply = connection_->Read<client::GetReply>(*answer.frame);
   if (!reply.ok()) return End(get, ToPublic(reply.status()));
-  if (reply->entries.size() != 1) return End(get, ToPublic(Connection::WrongCount()));
+  if (reply->entries.size() != 1) return End(get, ToPublic(DaemonConnection::WrongCount()));
   End(get, BufferMaker::Of(connection_, get->second.id, reply->entries.front()));
 }
 

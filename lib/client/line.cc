@@ -7,15 +7,15 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "lib/client/cancellation.h"
-#include "lib/os/forks.h"
-#include "lib/os/unix_socket.h"
+#include "lib/os/process/forks.h"
+#include "lib/os/sockets/unix_socket.h"
 
 namespace tokamak::client {
 
 struct Line::Side {
-  explicit Side(std::shared_ptr<Connection> connection) { Take(std::move(connection)); }
+  explicit Side(std::shared_ptr<DaemonConnection> connection) { Take(std::move(connection)); }
 
-  void Take(std::shared_ptr<Connection> connection) {
+  void Take(std::shared_ptr<DaemonConnection> connection) {
     node = &*nodes.insert(connection->welcome().node).first;
     auto next = std::make_shared<Held>(Held{std::move(connection)});
     seen = next.get();
@@ -34,20 +34,20 @@ struct Line::Side {
   const std::string* node = nullptr;
 };
 
-absl::StatusOr<std::shared_ptr<Line>> Line::Open(std::string socket_path, Connection::Options options) {
-  absl::StatusOr<std::shared_ptr<Connection>> connection =
-      Connection::Open(socket_path, options, Deadline::After(options.call_timeout));
+absl::StatusOr<std::shared_ptr<Line>> Line::Open(std::string socket_path, DaemonConnection::Options options) {
+  absl::StatusOr<std::shared_ptr<DaemonConnection>> connection =
+      DaemonConnection::Open(socket_path, options, Deadline::After(options.call_timeout));
   if (!connection.ok()) return connection.status();
   return std::make_shared<Line>(std::move(socket_path), std::move(options), *std::move(connection));
 }
 
-Line::Line(std::string path, Connection::Options options, std::shared_ptr<Connection> connection)
+Line::Line(std::string path, DaemonConnection::Options options, std::shared_ptr<DaemonConnection> connection)
     : path_(std::move(path)),
       options_(std::move(options)),
       side_(new Side(std::move(connection))),
       taker_(os::ForkCount()) {}
 
-// A child leaves its parent's side as it is, but for the connection (Connection::Drop).
+// A child leaves its parent's side as it is, but for the connection (DaemonConnection::Drop).
 Line::~Line() {
   Side* const side = side_.load(std::memory_order_acquire);
   if (side->forks == os::ForkCount()) {
@@ -84,7 +84,7 @@ const std::string& Line::node() {
   return *side.node;
 }
 
-absl::Status Line::Renew(Connection& lost, Deadline deadline, const Interrupt* interrupt) {
+absl::Status Line::Renew(DaemonConnection& lost, Deadline deadline, const Interrupt* interrupt) {
   const Uncancelled uncancelled;
   Side& side = OfThisProcess();
   std::unique_lock<std::mutex> lock(side.mutex);
@@ -108,10 +108,10 @@ absl::Status Line::AwaitAttempt(std::unique_lock<std::mutex>& lock, const Side& 
     if (deadline.passed()) {
       return absl::DeadlineExceededError(absl::StrCat("the daemon at ", path_, " took no connection in time"));
     }
-    const base::Duration wait = Connection::NextLook(deadline).remaining();
+    const base::Duration wait = DaemonConnection::NextLook(deadline).remaining();
     const int interrupted = interrupt == nullptr ? -1 : interrupt->descriptor();
     if (os::AwaitReadable(interrupted, attempt->descriptor(), wait) && !interrupt->GoesOn()) {
-      return Connection::Interrupted();
+      return DaemonConnection::Interrupted();
     }
   }
   lock.lock();
@@ -123,7 +123,7 @@ absl::Status Line::ConnectAnew(std::unique_lock<std::mutex>& lock, Side& side, D
   Result<Interrupt> over = Interrupt::Make();
   if (!over.ok()) return absl::ResourceExhaustedError(over.status().message());
   side.attempt = std::make_shared<Interrupt>(*std::move(over));
-  Connection::Options options = options_;
+  DaemonConnection::Options options = options_;
   options.first_id = side.held->connection->next_id();
   lock.unlock();
   // Also where this thread is cancelled.
@@ -132,8 +132,8 @@ absl::Status Line::ConnectAnew(std::unique_lock<std::mutex>& lock, Side& side, D
     side.attempt->Fire();
     side.attempt.reset();
   });
-  absl::StatusOr<std::shared_ptr<Connection>> connection =
-      Connection::Open(path_, options, Deadline::Earlier(deadline, CallDeadline()), interrupt);
+  absl::StatusOr<std::shared_ptr<DaemonConnection>> connection =
+      DaemonConnection::Open(path_, options, Deadline::Earlier(deadline, CallDeadline()), interrupt);
   lock.lock();
   if (absl::IsCancelled(connection.status())) return connection.status();  // it says nothing of the daemon
   side.next_attempt = Deadline::After(kReconnectPause);

@@ -23,7 +23,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "lib/base/time.h"
-#include "lib/client/connection.h"
+#include "lib/client/daemon_connection.h"
 #include "lib/client/deadline.h"
 #include "tokamak/interrupt.h"
 
@@ -34,21 +34,22 @@ class Line final {
   // From one attempt to connect anew to the next: a daemon that is away is not hammered.
   static constexpr base::Duration kReconnectPause = base::Milliseconds(100);
 
-  // Connects, with the errors of Connection::Open.
-  static absl::StatusOr<std::shared_ptr<Line>> Open(std::string socket_path, Connection::Options options);
+  // Connects, with the errors of DaemonConnection::Open.
+  static absl::StatusOr<std::shared_ptr<Line>> Open(std::string socket_path, DaemonConnection::Options options);
 
   // For Open.
-  Line(std::string path, Connection::Options options, std::shared_ptr<Connection> connection);
+  Line(std::string path, DaemonConnection::Options options, std::shared_ptr<DaemonConnection> connection);
   ~Line();
   Line(const Line&) = delete;
   Line& operator=(const Line&) = delete;
 
-  // As Connection::Call, on the connection of now. What could not be sent, as that was lost, is
+  // As DaemonConnection::Call, on the connection of now. What could not be sent, as that was lost, is
   // sent on the next one where the line reconnects. `by`: which connection it was.
   template <typename R>
-  absl::StatusOr<typename R::Reply> Call(const R& request, Deadline deadline, const Connection::Late& late = nullptr,
+  absl::StatusOr<typename R::Reply> Call(const R& request, Deadline deadline,
+                                         const DaemonConnection::Late& late = nullptr,
                                          const Interrupt* interrupt = nullptr,
-                                         std::shared_ptr<Connection>* by = nullptr) {
+                                         std::shared_ptr<DaemonConnection>* by = nullptr) {
     while (true) {
       const std::shared_ptr<const Held> held = Hold();
       bool unsent = false;
@@ -60,12 +61,12 @@ class Line final {
   }
 
   // That of now, which may be lost.
-  std::shared_ptr<Connection> connection() { return Hold()->connection; }
+  std::shared_ptr<DaemonConnection> connection() { return Hold()->connection; }
 
   // Returns when the line has another connection than `lost`, which was found to be so.
   // kUnavailable: there is no daemon, or no attempt is due yet. kDeadlineExceeded, kCancelled: as
   // of a call.
-  absl::Status Renew(Connection& lost, Deadline deadline, const Interrupt* interrupt = nullptr);
+  absl::Status Renew(DaemonConnection& lost, Deadline deadline, const Interrupt* interrupt = nullptr);
 
   // For calls that take no time-out of their own, and for those that the daemon ends after
   // `timeout`.
@@ -73,7 +74,7 @@ class Line final {
   Deadline AnswerDeadline(base::Duration timeout) const { return Deadline::OfAnswer(timeout, options_.call_timeout); }
 
   const std::string& path() const { return path_; }
-  const Connection::Options& options() const { return options_; }
+  const DaemonConnection::Options& options() const { return options_; }
   bool reconnects() const { return options_.reconnects; }
 
   // The name of the node that the connection of now is to; the text lives as long as the line.
@@ -84,7 +85,7 @@ class Line final {
   // references of its own: so a child of fork() can drop it though threads of its parent were in
   // calls.
   struct Held {
-    std::shared_ptr<Connection> connection;
+    std::shared_ptr<DaemonConnection> connection;
   };
   struct Side;
 
@@ -97,7 +98,7 @@ class Line final {
                            const Interrupt* interrupt);
 
   const std::string path_;
-  const Connection::Options options_;
+  const DaemonConnection::Options options_;
   std::atomic<Side*> side_;      // this process's, or its parent's still
   std::atomic<uint64_t> taker_;  // the process, in forks, that has taken it over or is about to
 };

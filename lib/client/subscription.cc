@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "lib/client/connection.h"
 #include "lib/client/convert.h"
+#include "lib/client/daemon_connection.h"
 #include "lib/client/deadline.h"
 
 namespace tokamak {

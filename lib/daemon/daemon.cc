@@ -13,13 +13,13 @@
 #include "glog/logging.h"
 #include "lib/base/units.h"
 #include "lib/base/version.h"
+#include "lib/daemon/clients/numbers.h"
+#include "lib/daemon/devices/engine_thread.h"
 #include "lib/daemon/directory_host.h"
-#include "lib/daemon/engine_thread.h"
-#include "lib/daemon/numbers.h"
-#include "lib/daemon/page_address.h"
-#include "lib/daemon/store_memory.h"
-#include "lib/os/host_name.h"
+#include "lib/daemon/memory/store_memory.h"
+#include "lib/daemon/watch/page_address.h"
 #include "lib/os/secret_seed.h"
+#include "lib/os/sockets/host_name.h"
 #include "lib/os/thread.h"
 
 namespace tokamak::daemon {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "lib/daemon/resolved_directory.h"
+#include "lib/daemon/flags/resolved_directory.h"
 #include "lib/directory/redis/redis_directory.h"
 #include "lib/node/directories/asked_directory.h"
 #include "lib/node/directories/served_directory.h"

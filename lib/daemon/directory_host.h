@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "lib/daemon/options.h"
+#include "lib/daemon/flags/options.h"
 #include "lib/node/machine.h"
 #include "lib/os/epoll_loop.h"
 

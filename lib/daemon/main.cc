@@ -13,13 +13,13 @@
 #include "glog/logging.h"
 #include "lib/base/units.h"
 #include "lib/daemon/daemon.h"
-#include "lib/daemon/json_log.h"
-#include "lib/daemon/options.h"
-#include "lib/daemon/reload.h"
-#include "lib/os/descriptor_limit.h"
+#include "lib/daemon/flags/options.h"
+#include "lib/daemon/flags/reload.h"
+#include "lib/daemon/watch/json_log.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/file_descriptor.h"
-#include "lib/os/service_manager.h"
+#include "lib/os/process/descriptor_limit.h"
+#include "lib/os/process/service_manager.h"
 
 namespace tokamak::daemon {
 namespace {

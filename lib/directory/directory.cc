@@ -6,7 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "lib/base/printable.h"
+#include "lib/base/text/printable.h"
 
 namespace tokamak::directory {
 

@@ -39,7 +39,7 @@
 #include "lib/base/generation.h"
 #include "lib/base/handle.h"
 #include "lib/base/object_id.h"
-#include "lib/base/object_name.h"
+#include "lib/base/text/object_name.h"
 #include "lib/base/time.h"
 
 namespace tokamak::directory {
@@ -159,7 +159,7 @@ struct Update {
 using UpdateStatuses = absl::InlinedVector<absl::Status, 1>;
 
 // Where an object is.
-struct ObjectInfo {
+struct LocatedObject {
   base::Generation generation = base::kNoGeneration;
   uint64_t data_size = 0;
   uint64_t metadata_size = 0;
@@ -214,7 +214,7 @@ class Directory {
   using StatusCallback = std::function<void(absl::Status)>;
   using JoinCallback = std::function<void(absl::StatusOr<JoinReply>)>;
   using UpdateCallback = std::function<void(absl::StatusOr<UpdateStatuses>)>;
-  using LocateCallback = std::function<void(absl::StatusOr<ObjectInfo>)>;
+  using LocateCallback = std::function<void(absl::StatusOr<LocatedObject>)>;
   using DeleteCallback = std::function<void(absl::StatusOr<DeleteReply>)>;
   using VerifyCallback = std::function<void(absl::StatusOr<std::vector<uint32_t>>)>;
   using HeldCallback = std::function<void(absl::StatusOr<HeldReply>)>;

@@ -200,21 +200,21 @@ base::Pending LocalDirectory::Locate(const LocateRequest& request, LocateCallbac
   return Answer(std::move(done), LocateNow(request.id, request.puller));
 }
 
-absl::StatusOr<ObjectInfo> LocalDirectory::LocateNow(const base::ObjectId& id, const NodeId& puller) {
+absl::StatusOr<LocatedObject> LocalDirectory::LocateNow(const base::ObjectId& id, const NodeId& puller) {
   Waits::Result found = Find(id, puller);
-  return found.has_value() ? *std::move(found) : absl::StatusOr<ObjectInfo>(NobodyHoldsIt());
+  return found.has_value() ? *std::move(found) : absl::StatusOr<LocatedObject>(NobodyHoldsIt());
 }
 
 base::Pending LocalDirectory::Watch(const base::ObjectId& id, StatusCallback done) {
   return Wait({id, NodeId(), true}, std::nullopt, nullptr,
-              [done = std::move(done)](const absl::StatusOr<ObjectInfo>& found) { done(found.status()); });
+              [done = std::move(done)](const absl::StatusOr<LocatedObject>& found) { done(found.status()); });
 }
 
 base::Pending LocalDirectory::Wait(const Waits::Asker& asker, std::optional<base::Duration> wait, size_t* count,
                                    LocateCallback done) {
   if (Waits::Result found = FindFor(asker)) return Answer(std::move(done), *std::move(found));
   if (waits_.size() >= options_.waiting || (count != nullptr && *count >= kMaxWaitsOfPeer)) {
-    return Answer(std::move(done), absl::StatusOr<ObjectInfo>(absl::ResourceExhaustedError(
+    return Answer(std::move(done), absl::StatusOr<LocatedObject>(absl::ResourceExhaustedError(
                                        "too many wait in the directory for objects to appear: try again later")));
   }
   return waits_.Add(asker, wait, count, std::move(done));
@@ -224,7 +224,7 @@ Waits::Result LocalDirectory::FindFor(const Waits::Asker& asker) {
   if (!asker.only_told) return Find(asker.id, asker.puller);
   const ObjectEntry* entry = objects_.Find(asker.id);
   if (entry == nullptr || !objects_.IsHeld(*entry)) return std::nullopt;
-  return ObjectInfo();
+  return LocatedObject();
 }
 
 Waits::Result LocalDirectory::Find(const base::ObjectId& id, const NodeId& puller) {

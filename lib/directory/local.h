@@ -69,7 +69,7 @@ class LocalDirectory final : public Directory {
   // now; Find is the same, but tells nothing where nobody has the object. Watch tells, with no
   // limit in time, that somebody has it; whoever asks for others keeps each of them within
   // kMaxWaitsOfPeer.
-  absl::StatusOr<ObjectInfo> LocateNow(const base::ObjectId& id, const NodeId& puller);
+  absl::StatusOr<LocatedObject> LocateNow(const base::ObjectId& id, const NodeId& puller);
   Waits::Result Find(const base::ObjectId& id, const NodeId& puller);
   // Held, with at most `most` versions, which is not zero.
   absl::StatusOr<HeldReply> HeldNow(const NodeId& node, const std::string& after, size_t most) const;

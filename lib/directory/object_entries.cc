@@ -76,8 +76,8 @@ const Member* ObjectEntries::Alive(const Holder& holder) const {
   return member != nullptr && member->alive ? member : nullptr;
 }
 
-ObjectInfo ObjectEntries::Name(ObjectEntry& entry) const {
-  ObjectInfo info{entry.generation, entry.data_size, entry.metadata_size, {}};
+LocatedObject ObjectEntries::Name(ObjectEntry& entry) const {
+  LocatedObject info{entry.generation, entry.data_size, entry.metadata_size, {}};
   info.name = entry.name;
   const size_t count = entry.holders.size();
   size_t looked = 0;

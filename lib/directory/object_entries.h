@@ -18,7 +18,7 @@
 #include "absl/container/inlined_vector.h"
 #include "lib/base/generation.h"
 #include "lib/base/object_id.h"
-#include "lib/base/object_name.h"
+#include "lib/base/text/object_name.h"
 #include "lib/directory/directory.h"
 #include "lib/directory/members.h"
 
@@ -76,7 +76,7 @@ class ObjectEntries final {
 
   // For an answer: sizes and name, and those alive that have it. Where they are more than can be named,
   // the next answer begins where this one ended, so that all are named in turn.
-  ObjectInfo Name(ObjectEntry& entry) const;
+  LocatedObject Name(ObjectEntry& entry) const;
 
   // What this life has or is coming to, at most `most`, of a part of all entries: those after
   // `looked_at`, from the beginning where that is nothing. It is then where the next part begins;

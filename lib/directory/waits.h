@@ -13,9 +13,9 @@
 
 #include "absl/status/statusor.h"
 #include "lib/base/answers.h"
+#include "lib/base/containers/intrusive_list.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/handle.h"
-#include "lib/base/intrusive_list.h"
 #include "lib/base/object_id.h"
 #include "lib/directory/directory.h"
 
@@ -34,7 +34,7 @@ class Waits final {
   };
 
   // What to tell it now; nothing: it goes on waiting.
-  using Result = std::optional<absl::StatusOr<ObjectInfo>>;
+  using Result = std::optional<absl::StatusOr<LocatedObject>>;
   using Find = std::function<Result(const Asker& asker)>;
 
   // `loop` and `answers` must outlive it.

@@ -21,13 +21,13 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "lib/base/containers/intrusive_list.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/handle.h"
-#include "lib/base/intrusive_list.h"
 #include "lib/base/lifetime.h"
 #include "lib/base/time.h"
 #include "lib/directory/directory.h"
-#include "lib/node/node_numbers.h"
+#include "lib/node/calls/node_numbers.h"
 #include "lib/transport/caller.h"
 
 namespace tokamak::node {

@@ -25,12 +25,12 @@
 #include "lib/base/random.h"
 #include "lib/base/trace.h"
 #include "lib/directory/directory.h"
-#include "lib/node/engine_host.h"
-#include "lib/node/engine_link.h"
+#include "lib/node/engines/engine_host.h"
+#include "lib/node/engines/engine_link.h"
 #include "lib/node/node.h"
 #include "lib/store/store.h"
 #include "lib/transport/endpoint.h"
-#include "lib/transport/rail.h"
+#include "lib/transport/memory/rail.h"
 
 namespace tokamak::node {
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
-#include "lib/node/object_delete.h"
+#include "lib/node/deletes/object_delete.h"
 #include "lib/node/remote_get.h"
 
 namespace tokamak::node {
@@ -349,7 +349,7 @@ base::Pending Node::Locate(const base::ObjectId& id, base::Duration wait, Locate
   request.id = id;
   request.wait = wait;
   request.deadline = wait + options_.membership.directory_deadline;
-  return directory_.Locate(request, [this, id, done = std::move(done)](absl::StatusOr<directory::ObjectInfo> info) {
+  return directory_.Locate(request, [this, id, done = std::move(done)](absl::StatusOr<directory::LocatedObject> info) {
     if (info.ok()) places_.Remember(id, *info, loop_.Now());
     if (absl::IsUnavailable(info.status()) || absl::IsDeadlineExceeded(info.status())) membership_.Suspect();
     // A time-out would be the asker's own.

@@ -1,6 +1,6 @@
 // FileDescriptor owns a file descriptor and closes it. Move-only.
 //
-// Whoever is a guest in somebody else's program (lib/verbs/user/preload) has to keep that from
+// Whoever is a guest in somebody else's program (lib/verbs/kernel/preload) has to keep that from
 // closing what is not its own. So tokamak_on_descriptor(), which is nowhere else, is told what is
 // owned.
 #pragma once

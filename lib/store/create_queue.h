@@ -14,11 +14,11 @@
 #include "absl/container/btree_map.h"
 #include "absl/status/statusor.h"
 #include "lib/base/answers.h"
+#include "lib/base/containers/intrusive_list.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/handle.h"
-#include "lib/base/intrusive_list.h"
 #include "lib/base/lifetime.h"
-#include "lib/base/object_name.h"
+#include "lib/base/text/object_name.h"
 #include "lib/store/types.h"
 
 namespace tokamak::store {

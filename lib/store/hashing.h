@@ -10,9 +10,9 @@
 #include <map>
 
 #include "absl/status/statusor.h"
+#include "lib/base/containers/intrusive_list.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/handle.h"
-#include "lib/base/intrusive_list.h"
 #include "lib/base/lifetime.h"
 #include "lib/base/object_id.h"
 #include "lib/store/types.h"

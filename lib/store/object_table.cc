@@ -52,7 +52,7 @@ const Object* ObjectTable::Find(const base::ObjectId& id) const {
   return it == objects_.end() ? nullptr : it->second.get();
 }
 
-Object& ObjectTable::Insert(ObjectInfo info, Owner creator, const Allocation& allocation) {
+Object& ObjectTable::Insert(StoredObject info, Owner creator, const Allocation& allocation) {
   CHECK(info.state == State::kCreated);
   const base::ObjectId id = info.id;
   auto object = std::make_unique<Object>();
@@ -74,7 +74,7 @@ Object& ObjectTable::Insert(ObjectInfo info, Owner creator, const Allocation& al
 }
 
 void ObjectTable::Enter(Object& object, State state) {
-  ObjectInfo& info = object.info;
+  StoredObject& info = object.info;
   CHECK(MayEnter(info.state, state)) << info.id.ToHex() << " cannot be " << StateName(state) << ": it is "
                                      << StateName(info.state);
   if (info.state == State::kCreated) {
@@ -180,7 +180,7 @@ void ObjectTable::Count(const Object& object, int64_t sign) {
 absl::Status ObjectTable::CheckConsistency() const {
   uint64_t unsealed = 0, sealed = 0, lingering = 0, pinned = 0, pins = 0, name_bytes = 0;
   for (const auto& [id, object] : objects_) {
-    const ObjectInfo& info = object->info;
+    const StoredObject& info = object->info;
     if (info.id != id) return absl::InternalError(absl::StrCat(id.ToHex(), " is filed under a wrong id"));
     if (info.state == State::kCreated) {
       ++unsealed;

@@ -28,7 +28,7 @@ namespace tokamak::store {
 
 // One object. The address of a record is stable while it is in the table.
 struct Object {
-  ObjectInfo info;
+  StoredObject info;
   Owner creator{};                       // may seal or abort it
   Programs::Account* account = nullptr;  // of the creator's program
   Allocation allocation;                 // its memory; may be larger than the object
@@ -53,7 +53,7 @@ class ObjectTable final {
   const Object* Find(const base::ObjectId& id) const;
 
   // A new record in state kCreated. The id must be free.
-  Object& Insert(ObjectInfo info, Owner creator, const Allocation& allocation);
+  Object& Insert(StoredObject info, Owner creator, const Allocation& allocation);
 
   // The only place where a state changes. A step that types.h does not draw is a CHECK.
   void Enter(Object& object, State state);

@@ -133,7 +133,7 @@ std::optional<absl::StatusOr<Location>> Store::InsertIfRoom(const base::ObjectId
   if (!allocation.has_value()) return std::nullopt;
   place.offset = allocation->offset;
   if (place.generation == base::kNoGeneration) place.generation = base::DrawGeneration(random_);
-  ObjectInfo info;
+  StoredObject info;
   info.id = id;
   info.location = place;
   info.origin = origin;
@@ -491,14 +491,14 @@ Object* Store::FindSealed(const base::ObjectId& id) {
   return object != nullptr && object->sealed() ? object : nullptr;
 }
 
-absl::StatusOr<ObjectInfo> Store::Stat(const base::ObjectId& id) const {
+absl::StatusOr<StoredObject> Store::Stat(const base::ObjectId& id) const {
   const Object* object = table_.Find(id);
   if (object == nullptr) return NotHere(id);
   return object->info;
 }
 
-std::vector<ObjectInfo> Store::List(size_t limit, std::optional<base::ObjectId> after) const {
-  std::vector<ObjectInfo> infos;
+std::vector<StoredObject> Store::List(size_t limit, std::optional<base::ObjectId> after) const {
+  std::vector<StoredObject> infos;
   for (const Object* object : table_.List(after.has_value() ? &*after : nullptr, limit)) {
     infos.push_back(object->info);
   }
@@ -531,7 +531,7 @@ void Store::Record(base::TraceKind kind, uint32_t number, uint64_t size) {
 }
 
 void Store::Publish(Event::Kind kind, const Object& object) {
-  const ObjectInfo& info = object.info;
+  const StoredObject& info = object.info;
   subscribers_.Publish({kind, info.id, info.location.data_size, info.location.metadata_size, info.origin,
                         info.location.generation, info.name});
 }

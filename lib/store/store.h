@@ -39,8 +39,8 @@
 #include "lib/base/event_loop.h"
 #include "lib/base/generation.h"
 #include "lib/base/object_id.h"
-#include "lib/base/object_name.h"
 #include "lib/base/random.h"
+#include "lib/base/text/object_name.h"
 #include "lib/base/trace.h"
 #include "lib/store/allocator.h"
 #include "lib/store/create_queue.h"
@@ -212,10 +212,10 @@ class Store final {
   bool Contains(const base::ObjectId& id) const { return Find(id).has_value(); }
 
   // One object in any state, lingering ones included. kNotFound.
-  absl::StatusOr<ObjectInfo> Stat(const base::ObjectId& id) const;
+  absl::StatusOr<StoredObject> Stat(const base::ObjectId& id) const;
 
   // Objects in any state by id, at most `limit`; `after` continues where an earlier list ended.
-  std::vector<ObjectInfo> List(size_t limit, std::optional<base::ObjectId> after = std::nullopt) const;
+  std::vector<StoredObject> List(size_t limit, std::optional<base::ObjectId> after = std::nullopt) const;
 
   // Evicts at least `bytes` (as statistics().used_bytes counts), or all that may be evicted.
   // Returns what went.

@@ -8,7 +8,7 @@
 #include "lib/base/generation.h"
 #include "lib/base/handle.h"
 #include "lib/base/object_id.h"
-#include "lib/base/object_name.h"
+#include "lib/base/text/object_name.h"
 #include "lib/base/time.h"
 
 namespace tokamak::store {
@@ -49,7 +49,7 @@ const char* StateName(State state);
 constexpr size_t kFewObjects = 4;
 
 // What is known of one object.
-struct ObjectInfo {
+struct StoredObject {
   base::ObjectId id;
   Location location;
   State state = State::kCreated;

@@ -11,12 +11,13 @@
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lib/base/answers.h"
-#include "lib/transport/bulk_queue.h"
-#include "lib/transport/context.h"
+#include "lib/transport/channels/bulk_queue.h"
+#include "lib/transport/channels/context.h"
+#include "lib/transport/checked_options.h"
 #include "lib/transport/inbound.h"
-#include "lib/transport/message.h"
+#include "lib/transport/memory/window_pool.h"
+#include "lib/transport/messages/message.h"
 #include "lib/transport/outbound.h"
-#include "lib/transport/window_pool.h"
 
 namespace tokamak::transport {
 namespace {

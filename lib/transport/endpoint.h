@@ -25,10 +25,10 @@
 #include "lib/transport/caller.h"
 #include "lib/transport/endpoint_counters.h"
 #include "lib/transport/endpoint_options.h"
+#include "lib/transport/memory/rail.h"
+#include "lib/transport/memory/registration.h"
 #include "lib/transport/object_access.h"
 #include "lib/transport/pull_request.h"
-#include "lib/transport/rail.h"
-#include "lib/transport/registration.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::transport {

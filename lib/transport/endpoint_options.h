@@ -3,12 +3,9 @@
 
 #include <cstdint>
 
-#include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "lib/base/time.h"
 #include "lib/transport/limits.h"
-#include "lib/transport/policy.h"
-#include "lib/transport/rail.h"
+#include "lib/transport/policy/policy.h"
 #include "lib/verbs/time_codes.h"
 #include "lib/verbs/verbs.h"
 
@@ -49,8 +46,5 @@ base::Duration SuitableAckTimeout(const verbs::Limits& limits);
 // Whose built-in table suits it, by what it says of itself: the kernel's devices without hardware
 // are known by what they lack (Limits::repeats_may_fail, Limits::drop_stops_transfers).
 DeviceKind KindOf(bool is_rdma, const verbs::Limits& limits);
-
-// `options` as far as all devices can carry them out, or what is wrong with them.
-absl::StatusOr<EndpointOptions> CheckOptions(const EndpointOptions& options, absl::Span<const Rail> rails);
 
 }  // namespace tokamak::transport

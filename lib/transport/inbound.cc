@@ -20,7 +20,7 @@ absl::StatusOr<std::unique_ptr<Inbound>> Inbound::Create(Context& context, Keepe
   std::unique_ptr<Inbound> inbound(new Inbound(context, keeper, peer, theirs.token));
   const uint32_t rails = std::min(static_cast<uint32_t>(context.rails.size()), uint32_t{theirs.rails});
   const BulkChannel::Shape shape{theirs.primary, rails, theirs.bulk_queue_pairs};
-  auto connection = Connection::Create(context, BulkChannel::Side::kOwner, shape, peer, theirs.token, *inbound);
+  auto connection = PeerConnection::Create(context, BulkChannel::Side::kOwner, shape, peer, theirs.token, *inbound);
   if (!connection.ok()) return connection.status();
   inbound->connection_ = *std::move(connection);
   inbound->calls_.emplace(context, *inbound->connection_);

@@ -8,15 +8,15 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "lib/base/numbered_table.h"
-#include "lib/transport/connection.h"
-#include "lib/transport/context.h"
+#include "lib/base/containers/numbered_table.h"
+#include "lib/transport/channels/context.h"
 #include "lib/transport/incoming_calls.h"
+#include "lib/transport/peer_connection.h"
 #include "lib/transport/serve.h"
 
 namespace tokamak::transport {
 
-class Inbound final : public Connection::User, public Serve::Host {
+class Inbound final : public PeerConnection::User, public Serve::Host {
  public:
   // Who keeps it.
   class Keeper {
@@ -46,10 +46,10 @@ class Inbound final : public Connection::User, public Serve::Host {
   base::Time asked_at() const { return asked_at_; }
 
   // Serve::Host
-  Connection& connection() override { return *connection_; }
+  PeerConnection& connection() override { return *connection_; }
   void Forget(Serve* serve, uint64_t number) override;
 
-  // Connection::User
+  // PeerConnection::User
   void OnUp() override {}
   absl::Status OnMessage(const Message& message, CopyBudget& budget) override;
   absl::Status OnNote(const Note& note) override;
@@ -85,8 +85,8 @@ class Inbound final : public Connection::User, public Serve::Host {
   PeerShares::Membership membership_;  // before the serves that it counts
   uint64_t last_number_ = 0;
   base::NumberedTable<Serve> serves_;
-  std::optional<IncomingCalls> calls_;      // from Create on
-  std::unique_ptr<Connection> connection_;  // last: gone before the pins of what it touches
+  std::optional<IncomingCalls> calls_;          // from Create on
+  std::unique_ptr<PeerConnection> connection_;  // last: gone before the pins of what it touches
 };
 
 }  // namespace tokamak::transport

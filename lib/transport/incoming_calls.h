@@ -11,20 +11,20 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "lib/base/containers/intrusive_list.h"
+#include "lib/base/containers/numbered_table.h"
 #include "lib/base/handle.h"
-#include "lib/base/intrusive_list.h"
 #include "lib/base/lifetime.h"
-#include "lib/base/numbered_table.h"
-#include "lib/transport/connection.h"
-#include "lib/transport/context.h"
-#include "lib/transport/message.h"
+#include "lib/transport/channels/context.h"
+#include "lib/transport/messages/message.h"
+#include "lib/transport/peer_connection.h"
 
 namespace tokamak::transport {
 
 class IncomingCalls final {
  public:
   // Dropped, it needs the connection no more.
-  IncomingCalls(Context& context, Connection& connection) : context_(context), connection_(connection) {}
+  IncomingCalls(Context& context, PeerConnection& connection) : context_(context), connection_(connection) {}
 
   // kInvalidArgument: more at once than we said we answer.
   absl::Status OnCall(const Message& message);
@@ -47,7 +47,7 @@ class IncomingCalls final {
   void DropEnded();
 
   Context& context_;
-  Connection& connection_;
+  PeerConnection& connection_;
   base::NumberedTable<OneCall> calls_;
   std::vector<base::Pending> ended_;  // work of calls that are over
   base::Timer dropping_;

@@ -24,7 +24,7 @@ absl::StatusOr<std::unique_ptr<Outbound>> Outbound::Create(Context& context, Kee
   std::unique_ptr<Outbound> outbound(new Outbound(context, keeper, peer));
   const BulkChannel::Shape shape{primary_rail, static_cast<uint32_t>(context.rails.size()),
                                  context.options.bulk_queue_pairs};
-  auto connection = Connection::Create(context, BulkChannel::Side::kPuller, shape, service, token, *outbound);
+  auto connection = PeerConnection::Create(context, BulkChannel::Side::kPuller, shape, service, token, *outbound);
   if (!connection.ok()) return connection.status();
   outbound->connection_ = *std::move(connection);
   outbound->calls_.emplace(context, *outbound->connection_, outbound->last_number_);

@@ -13,15 +13,15 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "lib/base/numbered_table.h"
-#include "lib/transport/connection.h"
-#include "lib/transport/context.h"
+#include "lib/base/containers/numbered_table.h"
+#include "lib/transport/channels/context.h"
 #include "lib/transport/outgoing_calls.h"
+#include "lib/transport/peer_connection.h"
 #include "lib/transport/pull.h"
 
 namespace tokamak::transport {
 
-class Outbound final : public Connection::User, public Pull::Host {
+class Outbound final : public PeerConnection::User, public Pull::Host {
  public:
   // Who keeps it.
   class Keeper {
@@ -48,7 +48,7 @@ class Outbound final : public Connection::User, public Pull::Host {
   const verbs::Address& peer() const { return peer_; }
 
   // Pull::Host
-  Connection& connection() override { return *connection_; }
+  PeerConnection& connection() override { return *connection_; }
   bool peer_has_room() const override { return pulls_asked_ < connection_->peer_hello().max_transfers; }
   bool write_has_turn() const override { return writes_asked_ < max_writes_; }
   void TakeTurn(bool by_write) override;
@@ -60,7 +60,7 @@ class Outbound final : public Connection::User, public Pull::Host {
   base::Time bulk_moved_at() const override { return bulk_moved_at_; }
   void BulkMovedAt(base::Time now) override { bulk_moved_at_ = now; }
 
-  // Connection::User
+  // PeerConnection::User
   void OnUp() override;
   absl::Status OnMessage(const Message& message, CopyBudget& budget) override;
   absl::Status OnNote(const Note& note) override;
@@ -89,7 +89,7 @@ class Outbound final : public Connection::User, public Pull::Host {
   uint32_t pulls_asked_ = 0;                     // or about to be
   uint32_t writes_asked_ = 0;                    // of these
   base::Time bulk_moved_at_;
-  std::unique_ptr<Connection> connection_;  // last: gone before the pulls whose memory it touches
+  std::unique_ptr<PeerConnection> connection_;  // last: gone before the pulls whose memory it touches
 };
 
 }  // namespace tokamak::transport

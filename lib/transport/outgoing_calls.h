@@ -12,13 +12,13 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "lib/base/containers/intrusive_list.h"
+#include "lib/base/containers/numbered_table.h"
 #include "lib/base/handle.h"
-#include "lib/base/intrusive_list.h"
-#include "lib/base/numbered_table.h"
 #include "lib/transport/caller.h"
-#include "lib/transport/connection.h"
-#include "lib/transport/context.h"
-#include "lib/transport/message.h"
+#include "lib/transport/channels/context.h"
+#include "lib/transport/messages/message.h"
+#include "lib/transport/peer_connection.h"
 
 namespace tokamak::transport {
 
@@ -30,7 +30,7 @@ class OutgoingCalls final {
   enum class Urgency { kUsual, kFirst };
 
   // Numbers come from `last_number`, shared with the pulls.
-  OutgoingCalls(Context& context, Connection& connection, uint64_t& last_number)
+  OutgoingCalls(Context& context, PeerConnection& connection, uint64_t& last_number)
       : context_(context), connection_(connection), last_number_(last_number) {}
   ~OutgoingCalls();
 
@@ -77,7 +77,7 @@ class OutgoingCalls final {
   void Forget(OneCall* call);
 
   Context& context_;
-  Connection& connection_;
+  PeerConnection& connection_;
   uint64_t& last_number_;
   base::NumberedTable<OneCall> calls_;
   List urgent_;

@@ -22,15 +22,15 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "lib/base/intrusive_list.h"
-#include "lib/transport/adaptive_policy.h"
-#include "lib/transport/bulk_channel.h"
-#include "lib/transport/connection.h"
-#include "lib/transport/context.h"
-#include "lib/transport/eager.h"
-#include "lib/transport/message.h"
-#include "lib/transport/read.h"
-#include "lib/transport/write.h"
+#include "lib/base/containers/intrusive_list.h"
+#include "lib/transport/channels/bulk_channel.h"
+#include "lib/transport/channels/context.h"
+#include "lib/transport/messages/message.h"
+#include "lib/transport/peer_connection.h"
+#include "lib/transport/policy/adaptive_policy.h"
+#include "lib/transport/protocols/eager.h"
+#include "lib/transport/protocols/read.h"
+#include "lib/transport/protocols/write.h"
 
 namespace tokamak::transport {
 
@@ -40,7 +40,7 @@ class Pull final : public BulkJob::Owner, private WriteTarget::Owner {
   class Host {
    public:
     virtual ~Host() = default;
-    virtual Connection& connection() = 0;
+    virtual PeerConnection& connection() = 0;
     virtual bool peer_has_room() const = 0;
     virtual bool write_has_turn() const = 0;
     // One more is about to be asked for; from now on it counts, until it gives its turn back.

@@ -13,15 +13,15 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "lib/base/intrusive_list.h"
-#include "lib/transport/bulk_channel.h"
-#include "lib/transport/connection.h"
-#include "lib/transport/context.h"
-#include "lib/transport/eager.h"
-#include "lib/transport/message.h"
-#include "lib/transport/peer_shares.h"
-#include "lib/transport/read.h"
-#include "lib/transport/write.h"
+#include "lib/base/containers/intrusive_list.h"
+#include "lib/transport/channels/bulk_channel.h"
+#include "lib/transport/channels/context.h"
+#include "lib/transport/channels/peer_shares.h"
+#include "lib/transport/messages/message.h"
+#include "lib/transport/peer_connection.h"
+#include "lib/transport/protocols/eager.h"
+#include "lib/transport/protocols/read.h"
+#include "lib/transport/protocols/write.h"
 
 namespace tokamak::transport {
 
@@ -31,7 +31,7 @@ class Serve final : public BulkJob::Owner, public EagerOwner::Listener {
   class Host {
    public:
     virtual ~Host() = default;
-    virtual Connection& connection() = 0;
+    virtual PeerConnection& connection() = 0;
     virtual void Forget(Serve* serve, uint64_t number) = 0;
   };
 

@@ -19,8 +19,8 @@
 
 #include "lib/base/event_loop.h"
 #include "lib/verbs/verbs.h"
-#include "sim/copy_speed.h"
 #include "sim/costs/host_costs.h"
+#include "sim/time/copy_speed.h"
 
 namespace tokamak::sim {
 

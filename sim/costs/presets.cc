@@ -10,7 +10,7 @@
 #include "glog/logging.h"
 #include "lib/base/units.h"
 #include "nlohmann/json.hpp"
-#include "sim/fabric/json_object.h"
+#include "sim/json/json_object.h"
 
 namespace tokamak::sim {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "lib/base/bytes.h"
-#include "lib/verbs/soft/packet.h"
-#include "lib/verbs/soft/wire.h"
+#include "lib/verbs/soft/packets/packet.h"
+#include "lib/verbs/soft/packets/wire.h"
 
 namespace tokamak::sim {
 namespace {

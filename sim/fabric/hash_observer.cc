@@ -1,6 +1,6 @@
 #include "sim/fabric/hash_observer.h"
 
-#include "sim/fabric/route_table.h"
+#include "sim/fabric/switch/route_table.h"
 
 namespace tokamak::sim {
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "lib/base/event_loop.h"
-#include "sim/fabric/observer.h"
+#include "sim/fabric/link/observer.h"
 
 namespace tokamak::sim {
 

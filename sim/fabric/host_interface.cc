@@ -5,10 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
-#include "lib/verbs/soft/packet.h"
-#include "lib/verbs/soft/wire.h"
+#include "lib/verbs/soft/packets/packet.h"
+#include "lib/verbs/soft/packets/wire.h"
 #include "sim/fabric/host_port.h"
-#include "sim/fabric/route_table.h"
+#include "sim/fabric/switch/route_table.h"
 
 namespace tokamak::sim {
 namespace {

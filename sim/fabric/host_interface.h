@@ -28,12 +28,12 @@
 #include "lib/base/event_loop.h"
 #include "lib/verbs/soft/fabric.h"
 #include "lib/verbs/types.h"
-#include "sim/fabric/address_book.h"
-#include "sim/fabric/egress_port.h"
-#include "sim/fabric/environment.h"
-#include "sim/fabric/frame_queue.h"
-#include "sim/fabric/link.h"
+#include "sim/fabric/link/environment.h"
+#include "sim/fabric/link/link.h"
 #include "sim/fabric/outside_port.h"
+#include "sim/fabric/switch/egress_port.h"
+#include "sim/fabric/switch/frame_queue.h"
+#include "sim/fabric/topology/address_book.h"
 
 namespace tokamak::sim {
 

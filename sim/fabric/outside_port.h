@@ -13,7 +13,7 @@
 
 #include "absl/types/span.h"
 #include "lib/base/time.h"
-#include "lib/verbs/soft/packet.h"
+#include "lib/verbs/soft/packets/packet.h"
 #include "lib/verbs/types.h"
 
 namespace tokamak::sim {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
-#include "sim/fabric/routes.h"
+#include "sim/fabric/topology/routes.h"
 
 namespace tokamak::sim {
 namespace {

@@ -19,14 +19,14 @@
 #include "lib/base/random.h"
 #include "lib/base/time.h"
 #include "lib/verbs/soft/fabric.h"
-#include "sim/fabric/address_book.h"
-#include "sim/fabric/environment.h"
-#include "sim/fabric/frame_pool.h"
 #include "sim/fabric/host_interface.h"
-#include "sim/fabric/link.h"
-#include "sim/fabric/observer.h"
-#include "sim/fabric/switch.h"
-#include "sim/fabric/topology.h"
+#include "sim/fabric/link/environment.h"
+#include "sim/fabric/link/frame_pool.h"
+#include "sim/fabric/link/link.h"
+#include "sim/fabric/link/observer.h"
+#include "sim/fabric/switch/switch.h"
+#include "sim/fabric/topology/address_book.h"
+#include "sim/fabric/topology/topology.h"
 
 namespace tokamak::sim {
 

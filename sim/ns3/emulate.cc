@@ -23,7 +23,7 @@
 #include "lib/os/file_descriptor.h"
 #include "lib/os/loop_thread.h"
 #include "sim/emulation/emulation.h"
-#include "sim/fabric/topology_file.h"
+#include "sim/fabric/topology/topology_file.h"
 #include "sim/ns3/ns3_real_time.h"
 
 namespace tokamak::sim {

@@ -15,7 +15,7 @@
 #include "ns3/ptr.h"
 #include "ns3/simulator.h"
 #include "ns3/type-id.h"
-#include "sim/virtual_signal.h"
+#include "sim/time/virtual_signal.h"
 
 namespace tokamak::sim {
 namespace {

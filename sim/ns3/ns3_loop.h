@@ -8,7 +8,7 @@
 // that it holds. A wake-up runs one task: what others ask ns-3 for at the same time comes in
 // between, as on any loop.
 //
-// A loop is one simulated processor. Spend is as in sim/sim_loop.h: what a task asks for after it
+// A loop is one simulated processor. Spend is as in sim/time/sim_loop.h: what a task asks for after it
 // takes effect then, on this loop or another, and the loop's next task starts when it is free.
 //
 // Law: tasks run in the order that they have on SimLoops: over all loops in order of time, and
@@ -23,10 +23,10 @@
 #include <functional>
 #include <memory>
 
+#include "lib/base/containers/indexed_heap.h"
 #include "lib/base/event_loop.h"
-#include "lib/base/indexed_heap.h"
 #include "lib/base/timer_queue.h"
-#include "sim/copy_speed.h"
+#include "sim/time/copy_speed.h"
 
 namespace tokamak::sim {
 

@@ -7,7 +7,7 @@
 
 #include "ns3/simulator.h"
 #include "sim/ns3/ns3_loop.h"
-#include "sim/virtual_time.h"
+#include "sim/time/virtual_time.h"
 
 namespace tokamak::sim {
 

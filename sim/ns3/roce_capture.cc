@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "lib/base/bytes.h"
-#include "lib/verbs/soft/datagram.h"
+#include "lib/verbs/soft/packets/datagram.h"
 #include "ns3/abort.h"
 #include "ns3/boolean.h"
 #include "ns3/simulator.h"

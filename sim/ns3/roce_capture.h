@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "lib/verbs/soft/packet.h"
+#include "lib/verbs/soft/packets/packet.h"
 #include "ns3/mac48-address.h"
 #include "ns3/pcap-file-wrapper.h"
 #include "ns3/ptr.h"
-#include "sim/fabric/pause_frame.h"
+#include "sim/fabric/link/pause_frame.h"
 
 namespace tokamak::sim {
 

@@ -16,7 +16,7 @@
 #include "ns3/channel.h"
 #include "ns3/data-rate.h"
 #include "ns3/nstime.h"
-#include "sim/fabric/topology.h"
+#include "sim/fabric/topology/topology.h"
 
 namespace tokamak::sim {
 

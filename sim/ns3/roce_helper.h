@@ -10,7 +10,7 @@
 #include "ns3/node-container.h"
 #include "ns3/object-factory.h"
 #include "ns3/trace-helper.h"
-#include "sim/fabric/topology.h"
+#include "sim/fabric/topology/topology.h"
 #include "sim/ns3/roce_network.h"
 #include "sim/ns3/roce_nic.h"
 
@@ -37,8 +37,8 @@ class RoceHelper final : public ns3::PcapHelperForDevice {
   // A cable from each node to one other; the devices of `nodes`.
   ns3::NetDeviceContainer Install(const ns3::NodeContainer& nodes, const ns3::Ptr<ns3::Node>& to);
 
-  // A node for each host and switch of a topology, generated (sim/fabric/generators.h) or read from
-  // a file (sim/fabric/topology_file.h), and all of its cables. Nodes have its names, see
+  // A node for each host and switch of a topology, generated (sim/fabric/topology/generators.h) or read from
+  // a file (sim/fabric/topology/topology_file.h), and all of its cables. Nodes have its names, see
   // ns3::Names; its numbers come before the attributes set here. The hosts' devices, in the order
   // of its interfaces.
   ns3::NetDeviceContainer Install(const Topology& topology);

@@ -20,8 +20,8 @@
 #include "ns3/mac48-address.h"
 #include "ns3/net-device.h"
 #include "ns3/traced-callback.h"
-#include "sim/fabric/frame.h"
-#include "sim/fabric/observer.h"
+#include "sim/fabric/link/frame.h"
+#include "sim/fabric/link/observer.h"
 #include "sim/ns3/roce_capture.h"
 
 namespace tokamak::sim {

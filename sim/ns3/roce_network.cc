@@ -9,7 +9,7 @@
 #include "ns3/names.h"
 #include "ns3/string.h"
 #include "ns3/uinteger.h"
-#include "sim/fabric/topology_builder.h"
+#include "sim/fabric/topology/topology_builder.h"
 #include "sim/ns3/roce_channel.h"
 #include "sim/ns3/roce_net_device.h"
 #include "sim/ns3/roce_switch.h"

@@ -19,7 +19,7 @@
 #include "ns3/nstime.h"
 #include "ns3/object.h"
 #include "ns3/ptr.h"
-#include "sim/fabric/observer.h"
+#include "sim/fabric/link/observer.h"
 #include "sim/fabric/switched_fabric.h"
 #include "sim/ns3/ns3_loop.h"
 #include "sim/ns3/roce_capture.h"

@@ -12,7 +12,7 @@
 
 #include "ns3/nstime.h"
 #include "ns3/object.h"
-#include "sim/fabric/switch.h"
+#include "sim/fabric/switch/switch.h"
 
 namespace tokamak::sim {
 

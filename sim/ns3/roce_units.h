@@ -12,8 +12,8 @@
 #include "lib/verbs/types.h"
 #include "ns3/ipv4-address.h"
 #include "ns3/nstime.h"
-#include "sim/fabric/class_scheduler.h"
-#include "sim/fabric/pause_frame.h"
+#include "sim/fabric/link/pause_frame.h"
+#include "sim/fabric/switch/class_scheduler.h"
 
 namespace tokamak::sim {
 

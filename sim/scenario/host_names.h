@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "sim/fabric/topology.h"
+#include "sim/fabric/topology/topology.h"
 
 namespace tokamak::sim {
 

@@ -1,19 +1,18 @@
 #include "sim/scenario/program.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <memory>
 #include <string>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "glog/logging.h"
 #include "lib/base/units.h"
+#include "lib/os/process/child_process.h"
 #include "sim/large_pages.h"
 #include "sim/scenario/command_line.h"
 #include "sim/scenario/progress.h"
@@ -32,14 +31,16 @@ int Fail(ExitCode code, const std::string& message) {
   return code;
 }
 
+// Far more than thousands of ports take.
+constexpr base::Duration kLongestReport = base::Seconds(600);
+
 int MakeReport(const std::string& script, const std::string& folder) {
-  const pid_t pid = fork();
-  if (pid == 0) {
-    execl("/usr/bin/python3", "python3", script.c_str(), folder.c_str(), nullptr);
-    _exit(127);
-  }
-  int state = 0;
-  if (pid < 0 || waitpid(pid, &state, 0) != pid || state != 0) {
+  os::ChildOptions child;
+  child.argv = {"/usr/bin/python3", script, folder};
+  child.own_group = false;
+  const absl::StatusOr<std::unique_ptr<os::ChildProcess>> report = os::ChildProcess::Start(child);
+  const absl::StatusOr<os::ExitStatus> ended = report.ok() ? (*report)->Wait(kLongestReport) : report.status();
+  if (!ended.ok() || !ended->ok()) {
     return Fail(kBroken,
                 "report.html could not be made, the other files are complete; see the messages above "
                 "(without python3-matplotlib: ci/setup --for study, or --no-report)");

@@ -4,7 +4,7 @@
 // docs/simulation.md.
 #pragma once
 
-#include "sim/virtual_time.h"
+#include "sim/time/virtual_time.h"
 
 namespace tokamak::sim {
 

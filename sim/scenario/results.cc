@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "sim/scenario/conservation.h"
 #include "sim/scenario/host_names.h"
-#include "sim/scenario/ideal_time.h"
+#include "sim/scenario/load/conservation.h"
+#include "sim/scenario/load/ideal_time.h"
 
 namespace tokamak::sim {
 namespace {

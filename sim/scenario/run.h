@@ -17,11 +17,11 @@
 #include "lib/base/event_loop.h"
 #include "sim/fabric/switched_fabric.h"
 #include "sim/scenario/fabric_ports.h"
-#include "sim/scenario/sampler.h"
+#include "sim/scenario/load/sampler.h"
+#include "sim/scenario/load/store_hosts.h"
+#include "sim/scenario/load/traffic.h"
 #include "sim/scenario/scenario.h"
-#include "sim/scenario/store_hosts.h"
-#include "sim/scenario/traffic.h"
-#include "sim/virtual_time.h"
+#include "sim/time/virtual_time.h"
 
 namespace tokamak::sim {
 

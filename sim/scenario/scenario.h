@@ -8,9 +8,9 @@
 
 #include "lib/base/time.h"
 #include "lib/transport/endpoint_options.h"
-#include "lib/verbs/soft/congestion.h"
+#include "lib/verbs/soft/congestion/congestion.h"
 #include "sim/costs/host_costs.h"
-#include "sim/fabric/topology.h"
+#include "sim/fabric/topology/topology.h"
 #include "sim/scenario/transfer.h"
 
 namespace tokamak::sim {

@@ -9,8 +9,8 @@
 #include "absl/strings/str_replace.h"
 #include "lib/base/units.h"
 #include "sim/costs/presets.h"
-#include "sim/fabric/json_object.h"
-#include "sim/fabric/topology_file.h"
+#include "sim/fabric/topology/topology_file.h"
+#include "sim/json/json_object.h"
 #include "sim/scenario/host_names.h"
 #include "sim/scenario/workload.h"
 

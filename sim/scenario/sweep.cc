@@ -1,19 +1,20 @@
 #include "sim/scenario/sweep.h"
 
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <iostream>
-#include <map>
+#include <memory>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "glog/logging.h"
+#include "lib/os/process/child_process.h"
 #include "nlohmann/json.hpp"
 
 namespace tokamak::sim {
@@ -36,14 +37,28 @@ std::vector<std::string> SplitValues(const std::string& text) {
   return values;
 }
 
-absl::StatusOr<pid_t> Spawn(const std::string& program, std::vector<std::string> arguments) {
-  std::vector<char*> argv = {const_cast<char*>(program.c_str())};
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  pid_t pid = 0;
-  const int error = posix_spawn(&pid, program.c_str(), nullptr, nullptr, argv.data(), environ);
-  if (error == 0) return pid;
-  return absl::UnavailableError(absl::StrCat("cannot start ", program, ": ", std::strerror(error)));
+// A point that is being run, by its place in the sweep.
+struct Running {
+  size_t point;
+  std::unique_ptr<os::ChildProcess> process;
+};
+
+// Waits until one of them has ended, and takes it out. How long a point may take is its scenario's
+// matter (`duration`).
+std::pair<size_t, os::ExitStatus> AwaitOne(std::vector<Running>& running) {
+  std::vector<pollfd> ends;
+  for (const Running& one : running) ends.push_back({one.process->descriptor(), POLLIN, 0});
+  while (true) {
+    const int count = poll(ends.data(), ends.size(), -1);
+    CHECK(count > 0 || errno == EINTR) << std::strerror(errno);
+    for (size_t i = 0; count > 0 && i < ends.size(); ++i) {
+      if (ends[i].revents == 0) continue;
+      const size_t point = running[i].point;
+      const absl::StatusOr<os::ExitStatus> ended = running[i].process->Wait(base::Seconds(1));
+      running.erase(running.begin() + static_cast<ptrdiff_t>(i));
+      return {point, ended.value_or(os::ExitStatus{kBroken, 0})};
+    }
+  }
 }
 
 }  // namespace
@@ -75,30 +90,27 @@ absl::StatusOr<int> RunSweep(const CommandLine& command, const std::string& prog
   const absl::StatusOr<std::vector<SweepPoint>> points = SweepPoints(command.set);
   if (!points.ok()) return points.status();
   const size_t jobs = command.jobs != 0 ? command.jobs : std::max(1u, std::thread::hardware_concurrency());
-  std::map<pid_t, size_t> running;
+  std::vector<Running> running;
   std::vector<int> codes(points->size(), kBroken);
   const auto wait = [&] {
-    int state = 0;
-    const pid_t pid = waitpid(-1, &state, 0);
-    const auto found = running.find(pid);
-    if (found == running.end()) return;
-    const size_t point = found->second;
-    codes[point] = WIFEXITED(state) ? WEXITSTATUS(state) : static_cast<int>(kBroken);
+    const auto [point, ended] = AwaitOne(running);
+    codes[point] = ended.signal == 0 ? ended.code : static_cast<int>(kBroken);
     std::cerr << absl::StrCat("point ", point, " of ", points->size(), " (", absl::StrJoin((*points)[point], " "),
                               "): ", codes[point] == kDone ? "done" : absl::StrCat("exit code ", codes[point]), "\n");
-    running.erase(found);
   };
   absl::Status broken;
   for (size_t i = 0; i < points->size() && broken.ok(); ++i) {
-    std::vector<std::string> arguments = {"run",     command.scenario, "--out", absl::StrCat(command.out, "/", i),
-                                          "--quiet", "--no-report"};
-    for (const std::string& assignment : (*points)[i]) arguments.insert(arguments.end(), {"--set", assignment});
+    os::ChildOptions child;
+    child.argv = {program,   "run",        command.scenario, "--out", absl::StrCat(command.out, "/", i),
+                  "--quiet", "--no-report"};
+    for (const std::string& assignment : (*points)[i]) child.argv.insert(child.argv.end(), {"--set", assignment});
+    child.own_group = false;  // what ends the sweep from the keyboard ends them
     while (running.size() >= jobs) wait();
-    const absl::StatusOr<pid_t> pid = Spawn(program, std::move(arguments));
-    if (pid.ok()) {
-      running[*pid] = i;
+    absl::StatusOr<std::unique_ptr<os::ChildProcess>> process = os::ChildProcess::Start(child);
+    if (process.ok()) {
+      running.push_back({i, *std::move(process)});
     } else {
-      broken = pid.status();
+      broken = process.status();
     }
   }
   while (!running.empty()) wait();

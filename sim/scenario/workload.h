@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "lib/base/random.h"
-#include "sim/fabric/json_object.h"
-#include "sim/fabric/topology.h"
+#include "sim/fabric/topology/topology.h"
+#include "sim/json/json_object.h"
 #include "sim/scenario/host_names.h"
 #include "sim/scenario/scenario.h"
 #include "sim/scenario/transfer.h"

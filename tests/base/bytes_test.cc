@@ -5,7 +5,7 @@
 #include <array>
 #include <vector>
 
-#include "sim/sim_loop.h"
+#include "sim/time/sim_loop.h"
 
 namespace tokamak::base {
 namespace {

@@ -1,4 +1,4 @@
-#include "lib/base/host_port.h"
+#include "lib/base/text/host_port.h"
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include "lib/base/indexed_heap.h"
+#include "lib/base/containers/indexed_heap.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lib/base/intrusive_list.h"
+#include "lib/base/containers/intrusive_list.h"
 
 #include "gtest/gtest.h"
 

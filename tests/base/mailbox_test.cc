@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "sim/sim_loop.h"
+#include "sim/time/sim_loop.h"
 
 namespace tokamak::base {
 namespace {

@@ -1,4 +1,4 @@
-#include "lib/base/nearest_name.h"
+#include "lib/base/text/nearest_name.h"
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "lib/base/numbered_table.h"
+#include "lib/base/containers/numbered_table.h"
 
 #include "gtest/gtest.h"
 

@@ -1,4 +1,4 @@
-#include "lib/base/object_name.h"
+#include "lib/base/text/object_name.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lib/base/printable.h"
+#include "lib/base/text/printable.h"
 
 #include <string>
 

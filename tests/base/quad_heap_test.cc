@@ -1,4 +1,4 @@
-#include "lib/base/quad_heap.h"
+#include "lib/base/containers/quad_heap.h"
 
 #include <gtest/gtest.h>
 

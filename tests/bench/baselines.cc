@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "lib/os/child_process.h"
+#include "lib/os/process/child_process.h"
 #include "tests/bench/tcp_peer.h"
 #include "tests/directory/redis_program.h"
 

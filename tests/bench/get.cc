@@ -40,7 +40,7 @@
 #include "absl/strings/str_format.h"
 #include "lib/cli/as_absl.h"
 #include "lib/cli/places.h"
-#include "lib/os/child_process.h"
+#include "lib/os/process/child_process.h"
 #include "tests/bench/baselines.h"
 #include "tests/bench/processor_time.h"
 #include "tests/bench/summary.h"

@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lib/os/file_descriptor.h"
-#include "lib/verbs/ibv/socket_address.h"
+#include "lib/verbs/ibv/translation/socket_address.h"
 
 namespace tokamak::bench {
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "lib/os/child_process.h"
 #include "lib/os/epoll_loop.h"
+#include "lib/os/process/child_process.h"
 #include "tests/bench/own_node.h"
 #include "tokamak/client.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/types/span.h"
-#include "lib/daemon/device.h"
+#include "lib/daemon/devices/device.h"
 #include "lib/os/shared_memory.h"
 #include "lib/verbs/verbs.h"
 

@@ -24,10 +24,10 @@
 #include "lib/base/trace.h"
 #include "lib/verbs/soft/device.h"
 #include "lib/verbs/verbs.h"
-#include "sim/fabric/generators.h"
 #include "sim/fabric/switched_fabric.h"
+#include "sim/fabric/topology/generators.h"
 #include "sim/large_pages.h"
-#include "sim/sim_loop.h"
+#include "sim/time/sim_loop.h"
 
 namespace tokamak::bench {
 namespace {

@@ -1,5 +1,6 @@
 """Numbers of the study: curves, where they cross and how certain that is, shares of time, costs, and the sentences made of them."""
 
+import gzip
 import math
 import os
 import tempfile
@@ -297,7 +298,7 @@ class RecordsTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             self.assertIsNone(records.read(folder, "pulls"))
             for text in ("{", "[]", '{"part": "fabric"}'):
-                with open(records.path_of(folder, "pulls"), "w", encoding="utf-8") as file:
+                with gzip.open(records.path_of(folder, "pulls"), "wt", encoding="utf-8") as file:
                     file.write(text)
                 with self.assertRaisesRegex(records.Malformed, "--only pulls"):
                     records.read(folder, "pulls")
@@ -311,7 +312,7 @@ class RecordsTest(unittest.TestCase):
             record = records.make("pulls", "quick", {"machine": "m"}, [], ["x"])
             records.write(folder, record)
             self.assertEqual(records.read(folder, "pulls"), record)
-            self.assertEqual(os.listdir(folder), ["pulls.json"])
+            self.assertEqual(os.listdir(folder), ["pulls.json.gz"])
 
     def test_places_of_the_machine_are_named(self):
         self.assertEqual(records.without_places({"a": ["/home/x/bin/pull", 1]}, [("/home/x/bin", "bazel-bin")]), {"a": ["bazel-bin/pull", 1]})

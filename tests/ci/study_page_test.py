@@ -1,8 +1,8 @@
 """The page of the study: of small files it makes the same bytes each time, and it says what is missing."""
 
 import contextlib
+import gzip
 import io
-import json
 import os
 import re
 import shutil
@@ -20,7 +20,8 @@ ALL = [name[:-len(".json")] for name in sorted(os.listdir(FILES))]
 def copy(folder, parts):
     os.makedirs(os.path.join(folder, "data"))
     for part in parts:
-        shutil.copyfile(os.path.join(FILES, part + ".json"), os.path.join(folder, "data", part + ".json"))
+        with open(os.path.join(FILES, part + ".json"), "rb") as plain, gzip.open(records.path_of(os.path.join(folder, "data"), part), "wb") as file:
+            shutil.copyfileobj(plain, file)
 
 
 def make(parts, change=None):
@@ -50,11 +51,10 @@ class PageTest(unittest.TestCase):
         for name, content in one.items():
             self.assertEqual(content, other[name], name)
 
-    def test_each_chart_is_shown_and_there_as_svg_and_png(self):
+    def test_each_chart_is_shown(self):
         files = self.whole
         shown = set(re.findall(r"\]\((\S+)\.svg\)", files["README.md"].decode()))
         self.assertEqual({name[:-4] for name in files if name.endswith(".svg")}, shown)
-        self.assertEqual({name[:-4] for name in files if name.endswith(".png")}, shown)
         self.assertLessEqual({"latency", "bandwidth", "causes", "registration", "processor", "fabric", "cluster-one-to-one"}, shown)
 
     def test_numbers_come_from_the_files(self):
@@ -63,13 +63,10 @@ class PageTest(unittest.TestCase):
         self.assertIn("| simulated, 100Gb/s, alone | arena | 14.4 KiB | at all sizes from 1 KiB |", text)
 
         def slower(folder):
-            path = os.path.join(folder, "fabric.json")
-            with open(path, encoding="utf-8") as file:
-                record = json.load(file)
+            record = records.read(folder, "fabric")
             for row in record["runs"][0]["results"]:
                 row["mean_seconds"] *= 1 if row["protocol"] == "eager" else 100
-            with open(path, "w", encoding="utf-8") as file:
-                json.dump(record, file)
+            records.write(folder, record)
 
         text = make(["fabric"], slower)[0]["README.md"].decode()
         self.assertIn("| simulated, 100Gb/s, alone | arena | at no size to 64 KiB | at no size to 64 KiB |", text)
@@ -128,13 +125,13 @@ class ProgramTest(unittest.TestCase):
             self.assertEqual(code, 1)
             self.assertIn("softroce is not wholly measured", said)
             self.assertTrue(os.path.exists(os.path.join(folder, "README.md")))
-            self.assertTrue(os.path.exists(os.path.join(folder, "data", "loopback.json")))
+            self.assertTrue(os.path.exists(os.path.join(folder, "data", "loopback.json.gz")))
             self.assertEqual(self.run_program("--from", folder, "--out", folder)[0], 1)
 
     def test_a_file_that_is_no_record_ends_it_with_one_line(self):
         with tempfile.TemporaryDirectory() as folder:
             os.mkdir(os.path.join(folder, "data"))
-            with open(os.path.join(folder, "data", "pulls.json"), "w", encoding="utf-8") as file:
+            with gzip.open(records.path_of(os.path.join(folder, "data"), "pulls"), "wt", encoding="utf-8") as file:
                 file.write("{}")
             code, said = self.run_program("--from", folder, "--out", folder)
             self.assertEqual(code, 1)

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "lib/cli/files.h"
-#include "lib/client/frame.h"
-#include "lib/os/child_process.h"
+#include "lib/client/protocol/frame.h"
+#include "lib/os/process/child_process.h"
 #include "tests/client/fake_daemon.h"
 #include "tests/support/short_folder.h"
 

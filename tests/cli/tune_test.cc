@@ -12,7 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "lib/daemon/policy_file.h"
+#include "lib/daemon/flags/policy_file.h"
 #include "nlohmann/json.hpp"
 #include "tests/daemon/tokd_process.h"
 

@@ -26,7 +26,7 @@ FakeDaemon::Bytes Done(const Header& header, const absl::Status& status) {
   return status.ok() ? Encode(header.request_id, typename R::Reply()) : EncodeError(header, status);
 }
 
-ObjectEntry EntryOf(const store::ObjectInfo& info) {
+ObjectEntry EntryOf(const store::StoredObject& info) {
   ObjectEntry entry;
   entry.id = info.id;
   entry.data_size = info.location.data_size;
@@ -232,7 +232,7 @@ std::optional<FakeDaemon::Bytes> FakeDaemon::Reply(uint64_t number, Peer& peer, 
       ListReply reply;
       const std::optional<base::ObjectId> after =
           list.continued ? std::optional<base::ObjectId>(list.after) : std::nullopt;
-      for (const store::ObjectInfo& info : store_->List(list.limit, after)) reply.objects.push_back(EntryOf(info));
+      for (const store::StoredObject& info : store_->List(list.limit, after)) reply.objects.push_back(EntryOf(info));
       reply.more = reply.objects.size() == list.limit;
       return Encode(header.request_id, reply);
     }

@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "lib/base/trace.h"
-#include "lib/client/frame.h"
-#include "lib/client/messages.h"
+#include "lib/client/protocol/frame.h"
+#include "lib/client/protocol/messages.h"
 #include "lib/os/loop_thread.h"
 #include "lib/os/shared_memory.h"
-#include "lib/os/unix_socket.h"
+#include "lib/os/sockets/unix_socket.h"
 #include "lib/store/store.h"
 #include "tests/support/short_folder.h"
 

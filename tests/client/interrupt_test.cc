@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "lib/client/connection.h"
+#include "lib/client/daemon_connection.h"
 #include "tests/client/fake_daemon.h"
 #include "tests/client/samples.h"
 #include "tokamak/client.h"
@@ -192,7 +192,7 @@ TEST_F(InterruptTest, WhatAnInterruptedGetBringsAfterAllIsGivenBack) {
 // As many as calls may be left unanswered: the next finds out that they were answered.
 TEST_F(InterruptTest, InterruptedGetsLeaveNothingBehind) {
   interrupt_.Fire();
-  for (size_t i = 0; i < 2 * Connection::kMaxAbandoned; ++i) EXPECT_NE(Get(1), StatusCode::kOk);
+  for (size_t i = 0; i < 2 * DaemonConnection::kMaxAbandoned; ++i) EXPECT_NE(Get(1), StatusCode::kOk);
   while (!client_.Contains(SampleId(1)).ok()) std::this_thread::yield();
   EXPECT_EQ(daemon_.statistics().waiting, 0u);
 }

@@ -142,7 +142,7 @@ class LiteralClientTest(unittest.TestCase):
             client.call(1, struct.pack("<B", 1) + literal_client.text("again") + struct.pack("<Q", 0))
 
     def test_the_page_names_every_kind_and_bound(self):
-        page, protocol = read("docs/client-protocol.md"), read("lib/client/protocol.h")
+        page, protocol = read("docs/client-protocol.md"), read("lib/client/protocol/protocol.h")
         kinds = re.findall(r"^  k(\w+) = (\d+),", protocol[protocol.index("enum class Kind"):], re.M)
         named = re.findall(r"^\| (\d+) \| (\w+) \|", page, re.M)
         self.assertEqual([(name, number) for number, name in named], kinds)

@@ -4,8 +4,8 @@
 
 #include "gtest/gtest.h"
 #include "lib/base/random.h"
-#include "lib/client/frame.h"
-#include "lib/client/messages.h"
+#include "lib/client/protocol/frame.h"
+#include "lib/client/protocol/messages.h"
 #include "tests/client/samples.h"
 
 namespace tokamak::client {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lib/base/object_id.h"
-#include "lib/client/messages.h"
+#include "lib/client/protocol/messages.h"
 
 namespace tokamak::client {
 

@@ -1,4 +1,4 @@
-#include "lib/daemon/client_server.h"
+#include "lib/daemon/clients/client_server.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "lib/client/frame.h"
+#include "lib/client/protocol/frame.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/shared_memory.h"
-#include "lib/os/unix_socket.h"
+#include "lib/os/sockets/unix_socket.h"
 #include "tests/daemon/lonely_node.h"
 #include "tests/support/short_folder.h"
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "lib/daemon/config_file.h"
-#include "lib/daemon/options.h"
-#include "lib/daemon/reload.h"
+#include "lib/daemon/flags/config_file.h"
+#include "lib/daemon/flags/options.h"
+#include "lib/daemon/flags/reload.h"
 #include "tests/support/short_folder.h"
 
 namespace tokamak::daemon {

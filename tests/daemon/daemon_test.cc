@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "lib/client/frame.h"
-#include "lib/os/unix_socket.h"
+#include "lib/client/protocol/frame.h"
+#include "lib/os/sockets/unix_socket.h"
 #include "tests/daemon/tokd_process.h"
 #include "tests/support/test_devices.h"
 

@@ -7,7 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "lib/base/random.h"
-#include "lib/node/engine_link.h"
+#include "lib/node/engines/engine_link.h"
 
 namespace tokamak::daemon {
 namespace {

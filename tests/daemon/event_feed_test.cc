@@ -1,5 +1,5 @@
 // What one client is told of the store's objects: all of it, unless it does not keep up.
-#include "lib/daemon/event_feed.h"
+#include "lib/daemon/clients/event_feed.h"
 
 #include <functional>
 #include <memory>
@@ -128,7 +128,7 @@ class LateEventFeedTest : public EventFeedTest {
   }
   std::set<base::ObjectId> Sealed() const {
     std::set<base::ObjectId> sealed;
-    for (const store::ObjectInfo& info : store_->List(SIZE_MAX)) {
+    for (const store::StoredObject& info : store_->List(SIZE_MAX)) {
       if (info.state == store::State::kSealed) sealed.insert(info.id);
     }
     return sealed;

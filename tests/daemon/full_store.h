@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "lib/base/random.h"
-#include "lib/os/child_process.h"
+#include "lib/os/process/child_process.h"
 #include "tests/daemon/full_store_tally.h"
 #include "tests/daemon/tokd_process.h"
 

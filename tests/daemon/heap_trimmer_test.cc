@@ -1,4 +1,4 @@
-#include "lib/daemon/heap_trimmer.h"
+#include "lib/daemon/memory/heap_trimmer.h"
 
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 
 #include "gtest/gtest.h"
 #include "lib/base/time.h"
-#include "sim/sim_loop.h"
+#include "sim/time/sim_loop.h"
 
 namespace tokamak::daemon {
 namespace {

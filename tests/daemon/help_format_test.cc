@@ -1,4 +1,4 @@
-#include "lib/daemon/help_format.h"
+#include "lib/daemon/flags/help_format.h"
 
 #include <memory>
 #include <string>

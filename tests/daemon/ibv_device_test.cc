@@ -1,6 +1,6 @@
 // The numbers of real verbs, and what is said where there are none. The devices themselves are
 // tested where there are some: in the lab.
-#include "lib/daemon/ibv_device.h"
+#include "lib/daemon/devices/ibv_device.h"
 
 #include <gtest/gtest.h>
 

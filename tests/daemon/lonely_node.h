@@ -10,9 +10,9 @@
 #include "lib/base/event_loop.h"
 #include "lib/base/random.h"
 #include "lib/base/trace.h"
-#include "lib/daemon/session.h"
+#include "lib/daemon/clients/session.h"
 #include "lib/directory/local.h"
-#include "lib/node/engine_link.h"
+#include "lib/node/engines/engine_link.h"
 #include "lib/node/node.h"
 #include "lib/store/store.h"
 

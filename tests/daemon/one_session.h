@@ -10,9 +10,9 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
-#include "lib/client/frame.h"
-#include "lib/daemon/session.h"
-#include "sim/sim_loop.h"
+#include "lib/client/protocol/frame.h"
+#include "lib/daemon/clients/session.h"
+#include "sim/time/sim_loop.h"
 #include "tests/daemon/lonely_node.h"
 
 namespace tokamak::daemon {

@@ -1,4 +1,4 @@
-#include "lib/daemon/options.h"
+#include "lib/daemon/flags/options.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "lib/base/version.h"
-#include "lib/daemon/http_hosts.h"
+#include "lib/daemon/watch/http_hosts.h"
 #include "tests/support/short_folder.h"
 
 namespace tokamak::daemon {

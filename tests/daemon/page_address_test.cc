@@ -1,4 +1,4 @@
-#include "lib/daemon/page_address.h"
+#include "lib/daemon/watch/page_address.h"
 
 #include <gtest/gtest.h>
 

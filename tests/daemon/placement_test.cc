@@ -1,5 +1,5 @@
 // Where engines run, by what a made tree of /sys tells.
-#include "lib/daemon/placement.h"
+#include "lib/daemon/devices/placement.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

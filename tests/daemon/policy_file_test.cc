@@ -1,5 +1,5 @@
 // A policy in a file: it comes back as it was written, and what is wrong in it is said in one line.
-#include "lib/daemon/policy_file.h"
+#include "lib/daemon/flags/policy_file.h"
 
 #include <string>
 

@@ -10,7 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "lib/os/child_process.h"
+#include "lib/os/process/child_process.h"
 #include "tests/daemon/tokd_process.h"
 #include "tests/directory/redis_group.h"
 #include "tests/support/test_devices.h"

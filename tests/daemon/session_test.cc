@@ -1,5 +1,5 @@
 // What a session answers at once, what it gives back, and whom it ends.
-#include "lib/daemon/session.h"
+#include "lib/daemon/clients/session.h"
 
 #include <memory>
 #include <set>

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
-#include "lib/daemon/session.h"
+#include "lib/daemon/clients/session.h"
 #include "tests/daemon/one_session.h"
 
 namespace tokamak::daemon {

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "lib/client/frame.h"
-#include "lib/daemon/session.h"
-#include "sim/cluster.h"
+#include "lib/client/protocol/frame.h"
+#include "lib/daemon/clients/session.h"
+#include "sim/cluster/cluster.h"
 #include "tests/support/allocations.h"
 
 namespace tokamak::daemon {

@@ -10,7 +10,7 @@
 #include <optional>
 #include <set>
 
-#include "lib/daemon/device.h"
+#include "lib/daemon/devices/device.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/file_descriptor.h"
 #include "lib/verbs/verbs.h"

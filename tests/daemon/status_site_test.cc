@@ -1,5 +1,5 @@
 // What --http is made of: questions to a loop, an HTTP server with bounds, and what they show.
-#include "lib/daemon/status_site.h"
+#include "lib/daemon/watch/status_site.h"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -19,9 +19,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "lib/daemon/loop_desk.h"
-#include "lib/daemon/metrics.h"
-#include "lib/daemon/options.h"
+#include "lib/daemon/flags/options.h"
+#include "lib/daemon/watch/loop_desk.h"
+#include "lib/daemon/watch/metrics.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/file_descriptor.h"
 #include "lib/os/loop_thread.h"

@@ -1,4 +1,4 @@
-#include "lib/daemon/store_memory.h"
+#include "lib/daemon/memory/store_memory.h"
 
 #include <unistd.h>
 

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "lib/os/child_process.h"
+#include "lib/os/process/child_process.h"
 #include "tests/support/short_folder.h"
 #include "tokamak/client.h"
 

@@ -1,6 +1,6 @@
 // Nodes and their directory stop, die, leave and come back for a long time, drawn from a seed;
 // after each round everything is healed, and sim::History judges what the programs were told. Run
-// by ci/truth. A directory that loses what it knows is not among the troubles: sim/life.h has that.
+// by ci/truth. A directory that loses what it knows is not among the troubles: sim/worlds/life.h has that.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -20,7 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "lib/base/random.h"
-#include "lib/node/membership.h"
+#include "lib/node/cluster/membership.h"
 #include "tests/daemon/programs.h"
 #include "tests/daemon/redis_masters.h"
 #include "tests/daemon/witness.h"

@@ -16,7 +16,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "sim/history.h"
+#include "sim/worlds/history.h"
 #include "tokamak/client.h"
 
 namespace tokamak::daemon {

@@ -1,4 +1,4 @@
-#include "lib/daemon/wrong_flags.h"
+#include "lib/daemon/flags/wrong_flags.h"
 
 #include <algorithm>
 #include <string>

@@ -35,7 +35,7 @@ class BroughtContentsTest : public RemoteDirectoryTest {
   Bytes Brought(const std::string& object, bool may_bring = true, const NodeId& puller = "asker") {
     Bytes brought;
     LocateRequest request{Id(object), {}, kDeadline, puller, may_bring};
-    const base::Pending call = remote_.Locate(request, [&](const absl::StatusOr<ObjectInfo>& info) {
+    const base::Pending call = remote_.Locate(request, [&](const absl::StatusOr<LocatedObject>& info) {
       told_ = info;
       if (info.ok()) brought.assign(info->contents.begin(), info->contents.end());
     });
@@ -46,7 +46,7 @@ class BroughtContentsTest : public RemoteDirectoryTest {
   static constexpr size_t kMetadata = 3;
   Bytes held_;
   base::ObjectVersion asked_for_;
-  absl::StatusOr<ObjectInfo> told_ = absl::InternalError("no answer");  // its contents are over
+  absl::StatusOr<LocatedObject> told_ = absl::InternalError("no answer");  // its contents are over
 };
 
 TEST_F(BroughtContentsTest, ASmallObjectOfTheDirectorysNodeComesWithTheAnswerWhichNamesThatNodeFirst) {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "glog/logging.h"
-#include "lib/os/child_process.h"
+#include "lib/os/process/child_process.h"
 
 namespace tokamak::directory::redis {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "lib/directory/redis/reply.h"
-#include "lib/directory/redis/target.h"
+#include "lib/directory/redis/server/reply.h"
+#include "lib/directory/redis/server/target.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/file_descriptor.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "sim/sim_loop.h"
+#include "sim/time/sim_loop.h"
 
 namespace tokamak::directory {
 namespace {
@@ -63,7 +63,7 @@ class LocalDirectoryTest : public testing::Test {
   base::Pending Locate(int object, base::Duration wait, absl::Status* status) {
     *status = absl::UnknownError("not yet");
     return local_.Locate({Id(object), wait, wait + kDeadline, ""},
-                         [status](const absl::StatusOr<ObjectInfo>& info) { *status = info.status(); });
+                         [status](const absl::StatusOr<LocatedObject>& info) { *status = info.status(); });
   }
 
   sim::Scheduler scheduler_;

@@ -16,7 +16,7 @@ class LocatesTest : public RemoteDirectoryTest {
   struct Asked {
     std::unique_ptr<base::Handle> handle;
     int answers = 0;
-    absl::StatusOr<ObjectInfo> told = absl::InternalError("no answer");
+    absl::StatusOr<LocatedObject> told = absl::InternalError("no answer");
   };
 
   // `count` objects that "a" holds: "0", "1" and so on.
@@ -29,7 +29,7 @@ class LocatesTest : public RemoteDirectoryTest {
                              const NodeId& puller = "") {
     auto asked = std::make_shared<Asked>();
     asked->handle = remote_.Locate({Id(object), {}, deadline, puller},
-                                   [asked = asked.get()](const absl::StatusOr<ObjectInfo>& info) {
+                                   [asked = asked.get()](const absl::StatusOr<LocatedObject>& info) {
                                      ++asked->answers;
                                      asked->told = info;
                                    });
@@ -132,7 +132,7 @@ TEST_F(LocatesTest, WhoIsDroppedBeforeItIsSentIsNotAsked) {
 TEST_F(LocatesTest, OneAnswerMayDropTheOthersAndAsk) {
   Hold(3);
   const auto first = std::make_shared<Asked>();
-  first->handle = remote_.Locate({Id("0"), {}, kDeadline, ""}, [&](const absl::StatusOr<ObjectInfo>&) {
+  first->handle = remote_.Locate({Id("0"), {}, kDeadline, ""}, [&](const absl::StatusOr<LocatedObject>&) {
     ++first->answers;
     first->handle.reset();
     all_[0]->handle.reset();
@@ -152,7 +152,7 @@ TEST_F(LocatesTest, AnAnswerMayDropTheDirectory) {
   int answers = 0;
   std::vector<base::Pending> handles;
   for (const char* object : {"0", "1"}) {
-    handles.push_back(remote->Locate({Id(object), {}, kDeadline, ""}, [&](const absl::StatusOr<ObjectInfo>&) {
+    handles.push_back(remote->Locate({Id(object), {}, kDeadline, ""}, [&](const absl::StatusOr<LocatedObject>&) {
       ++answers;
       remote.reset();
     }));

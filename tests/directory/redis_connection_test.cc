@@ -139,7 +139,7 @@ TEST_F(RedisConnectionTest, AServerThatIsSilentForLongCountsAsLost) {
   Await(*line);
   const uint64_t before = line->connection().attempts();
   server.Freeze();
-  const absl::Status late = Ask(*line, {"PING"}, Connection::kMaxSilence + base::Milliseconds(100)).status();
+  const absl::Status late = Ask(*line, {"PING"}, ServerConnection::kMaxSilence + base::Milliseconds(100)).status();
   EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
   EXPECT_TRUE(
       loop_.RunUntil([&] { return line->connection().attempts() > before; }, loop_.Now() + kConnectionPatience));
@@ -154,7 +154,7 @@ TEST_F(RedisConnectionTest, CallsBeyondTheBoundAreRefused) {
   server.Freeze();
   size_t answered = 0;
   std::vector<base::Pending> calls;
-  for (size_t i = 0; i < Connection::kMaxPending; ++i) {
+  for (size_t i = 0; i < ServerConnection::kMaxPending; ++i) {
     calls.push_back(line->connection().Call({"PING"}, kConnectionPatience,
                                             [&](const absl::StatusOr<Reply>& reply) { answered += reply.ok(); }));
   }
@@ -164,7 +164,7 @@ TEST_F(RedisConnectionTest, CallsBeyondTheBoundAreRefused) {
   const base::Pending own = line->connection().CallForNode(
       {"PING"}, kConnectionPatience, [&](const absl::StatusOr<Reply>& reply) { own_answered = reply.ok(); });
   server.Thaw();
-  EXPECT_TRUE(loop_.RunUntil([&] { return answered == Connection::kMaxPending && own_answered; },
+  EXPECT_TRUE(loop_.RunUntil([&] { return answered == ServerConnection::kMaxPending && own_answered; },
                              loop_.Now() + kConnectionPatience));
   EXPECT_TRUE(Ask(*line, {"PING"}).ok());
 }
@@ -187,7 +187,7 @@ TEST_F(RedisConnectionTest, APasswordIsGivenFirst) {
 
 TEST_F(RedisConnectionTest, WhatIsCalledAtTheStartOfAConnectionIsHeardFirst) {
   RedisServer server;
-  Connection* connection = nullptr;
+  ServerConnection* connection = nullptr;
   base::Pending greeting;
   const auto began = [&] {
     if (connection == nullptr) return;  // the first attempt: it is being made

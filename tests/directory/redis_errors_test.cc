@@ -12,7 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "lib/directory/redis/remedies.h"
+#include "lib/directory/redis/server/remedies.h"
 #include "tests/directory/certificates.h"
 #include "tests/directory/fake_redis.h"
 #include "tests/directory/redis_fixture.h"

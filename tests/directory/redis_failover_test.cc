@@ -6,7 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "lib/directory/redis/sentinel_master.h"
+#include "lib/directory/redis/server/sentinel_master.h"
 #include "tests/directory/fake_redis.h"
 #include "tests/directory/redis_fixture.h"
 #include "tests/directory/redis_group.h"
@@ -395,7 +395,7 @@ TEST_F(RedisClusterTest, WhileItsSlotIsMovedNothingIsDoneByHalvesAndThenAllIsTol
   EXPECT_TRUE(loop_.RunUntil([&] { return lost.ok(); }, loop_.Now() + kPatience)) << lost.status();
   EXPECT_EQ(*lost, Places{2});
   // A channel is heard on whichever server.
-  absl::StatusOr<ObjectInfo> found = absl::InternalError("no answer");
+  absl::StatusOr<LocatedObject> found = absl::InternalError("no answer");
   const base::Pending wait =
       (*directory)->Locate({base::ObjectId::FromName("y"), kPatience, kPatience * 2, "", false}, [&](const auto& info) {
         found = info;

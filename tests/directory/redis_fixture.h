@@ -153,18 +153,19 @@ class RedisDirectoryTest : public testing::Test {
     return UpdateOne(*directory_, node, update);
   }
 
-  std::unique_ptr<Call<absl::StatusOr<ObjectInfo>>> StartLocate(Directory& directory, const std::string& object,
-                                                                base::Duration wait = {}, const NodeId& puller = "") {
+  std::unique_ptr<Call<absl::StatusOr<LocatedObject>>> StartLocate(Directory& directory, const std::string& object,
+                                                                   base::Duration wait = {},
+                                                                   const NodeId& puller = "") {
     const LocateRequest request{base::ObjectId::FromName(object), wait, wait + kPatience, puller};
-    return Start<absl::StatusOr<ObjectInfo>>([&](auto done) { return directory.Locate(request, done); });
+    return Start<absl::StatusOr<LocatedObject>>([&](auto done) { return directory.Locate(request, done); });
   }
-  absl::StatusOr<ObjectInfo> Locate(const std::string& object, const NodeId& puller = "") {
+  absl::StatusOr<LocatedObject> Locate(const std::string& object, const NodeId& puller = "") {
     const auto call = StartLocate(*directory_, object, {}, puller);
     loop_.RunUntil([&] { return call->answered; }, loop_.Now() + kPatience);
     return call->result;
   }
   std::set<NodeId> Holders(const std::string& object) {
-    const absl::StatusOr<ObjectInfo> info = Locate(object);
+    const absl::StatusOr<LocatedObject> info = Locate(object);
     EXPECT_TRUE(info.ok() || absl::IsNotFound(info.status())) << info.status();
     if (!info.ok()) return {};
     return {info->holders.begin(), info->holders.end()};
@@ -186,7 +187,7 @@ class RedisDirectoryTest : public testing::Test {
   absl::StatusOr<std::vector<NodeInfo>> Nodes(Directory& directory) {
     return Run<absl::StatusOr<std::vector<NodeInfo>>>([&](auto done) { return directory.Nodes(kPatience, done); });
   }
-  Reply Ask(Connection& connection, const std::vector<std::string>& command) {
+  Reply Ask(ServerConnection& connection, const std::vector<std::string>& command) {
     return Run<absl::StatusOr<Reply>>([&](auto done) { return connection.Call(command, kPatience, done); })
         .value_or(Reply());
   }

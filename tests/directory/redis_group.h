@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "lib/directory/redis/target.h"
-#include "lib/os/child_process.h"
+#include "lib/directory/redis/server/target.h"
+#include "lib/os/process/child_process.h"
 #include "tests/support/short_folder.h"
 
 namespace tokamak::directory::redis {

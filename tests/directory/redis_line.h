@@ -1,4 +1,4 @@
-// Line is a Connection with all that it needs: for tests that speak to a server themselves.
+// Line is a ServerConnection with all that it needs: for tests that speak to a server themselves.
 #pragma once
 
 #include <functional>
@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "lib/base/random.h"
-#include "lib/directory/redis/connection.h"
-#include "lib/directory/redis/dialer.h"
-#include "lib/directory/redis/named_server.h"
+#include "lib/directory/redis/server/dialer.h"
+#include "lib/directory/redis/server/named_server.h"
+#include "lib/directory/redis/server/server_connection.h"
 #include "lib/os/epoll_loop.h"
 
 namespace tokamak::directory::redis {
@@ -25,12 +25,12 @@ class Line final {
     connection_.Start();
   }
 
-  Connection& connection() { return connection_; }
+  ServerConnection& connection() { return connection_; }
 
  private:
   Dialer dialer_;
   NamedServer finder_;
-  Connection connection_;
+  ServerConnection connection_;
 };
 
 }  // namespace tokamak::directory::redis

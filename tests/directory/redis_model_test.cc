@@ -43,7 +43,7 @@ std::string Describe(const UpdateStatuses& statuses) {
   for (const absl::Status& status : statuses) absl::StrAppend(&text, absl::StatusCodeToString(status.code()), " ");
   return text;
 }
-std::string Describe(const ObjectInfo& info) {
+std::string Describe(const LocatedObject& info) {
   return absl::StrCat(static_cast<uint64_t>(info.generation), " ", info.data_size, "+", info.metadata_size, " ",
                       Sorted(info.holders));
 }
@@ -189,7 +189,7 @@ class RedisModelTest : public testing::TestWithParam<uint64_t> {
       case 11: {
         const NodeId puller = Draw(3) == 0 ? "" : node;
         const LocateRequest request{DrawVersion().id, {}, kModelPatience, puller};
-        Both<absl::StatusOr<ObjectInfo>>(
+        Both<absl::StatusOr<LocatedObject>>(
             absl::StrCat("Locate ", request.id.ToHex(), " by ", puller),
             [&](Directory& directory, auto done) { return directory.Locate(request, done); });
         return;

@@ -4,7 +4,7 @@
 
 #include "absl/status/status.h"
 #include "glog/logging.h"
-#include "lib/os/child_process.h"
+#include "lib/os/process/child_process.h"
 
 namespace tokamak::directory::redis {
 namespace {

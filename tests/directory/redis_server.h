@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "lib/directory/redis/target.h"
-#include "lib/os/child_process.h"
+#include "lib/directory/redis/server/target.h"
+#include "lib/os/process/child_process.h"
 #include "tests/support/short_folder.h"
 
 namespace tokamak::directory::redis {

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
-#include "lib/directory/redis/target.h"
+#include "lib/directory/redis/server/target.h"
 
 namespace tokamak::directory::redis {
 namespace {

@@ -79,7 +79,7 @@ TEST_F(RedisDirectoryTest, WaitsBeyondTheBoundAreRefusedUntilOthersAreDropped) {
     return directory_->Locate({base::ObjectId::FromName(object), kLong, kLong * 2, ""}, std::move(done));
   };
   for (size_t i = 0; i < Waiting::kMaxWaiting; ++i) {
-    waits.push_back(wait(std::to_string(i % 2048), [](const absl::StatusOr<ObjectInfo>&) {}));
+    waits.push_back(wait(std::to_string(i % 2048), [](const absl::StatusOr<LocatedObject>&) {}));
   }
   const auto refused = StartLocate(*directory_, "x", kLong);
   EXPECT_TRUE(loop_.RunUntil([&] { return refused->answered; }, loop_.Now() + kPatience));
@@ -95,8 +95,8 @@ TEST_F(RedisDirectoryTest, WaitsBeyondTheBoundAreRefusedUntilOthersAreDropped) {
 TEST_F(RedisDirectoryTest, ThoseWhoWaitLeaveRoomForOtherCalls) {
   ASSERT_TRUE(Join("a").ok());
   server_.Freeze();
-  std::vector<std::unique_ptr<Call<absl::StatusOr<ObjectInfo>>>> waits;
-  for (size_t i = 0; i < Connection::kMaxPending + 1; ++i) {
+  std::vector<std::unique_ptr<Call<absl::StatusOr<LocatedObject>>>> waits;
+  for (size_t i = 0; i < ServerConnection::kMaxPending + 1; ++i) {
     waits.push_back(StartLocate(*directory_, std::to_string(i), kLong));
   }
   const auto nodes =
@@ -105,7 +105,7 @@ TEST_F(RedisDirectoryTest, ThoseWhoWaitLeaveRoomForOtherCalls) {
   server_.Thaw();
   EXPECT_TRUE(loop_.RunUntil([&] { return nodes->answered; }, loop_.Now() + kPatience));
   EXPECT_TRUE(nodes->result.ok()) << nodes->result.status();
-  ASSERT_TRUE(Announce(Version(std::to_string(Connection::kMaxPending)), "a").ok());
+  ASSERT_TRUE(Announce(Version(std::to_string(ServerConnection::kMaxPending)), "a").ok());
   EXPECT_TRUE(loop_.RunUntil([&] { return waits.back()->answered; }, loop_.Now() + kPatience));
 }
 
@@ -115,7 +115,7 @@ TEST_F(RedisDirectoryTest, WaitsThatComeAndGoQuicklyConfuseNothing) {
   std::vector<base::Pending> waits;
   const auto wait = [&](const std::string& object, base::Duration duration) {
     return directory_->Locate({base::ObjectId::FromName(object), duration, duration + kPatience, ""},
-                              [&](const absl::StatusOr<ObjectInfo>& info) {
+                              [&](const absl::StatusOr<LocatedObject>& info) {
                                 ++ended;
                                 found += info.ok();
                               });

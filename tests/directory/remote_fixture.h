@@ -9,7 +9,7 @@
 #include "lib/directory/local.h"
 #include "lib/directory/remote/remote.h"
 #include "lib/directory/remote/server.h"
-#include "sim/sim_loop.h"
+#include "sim/time/sim_loop.h"
 #include "tests/directory/fake_caller.h"
 
 namespace tokamak::directory {
@@ -47,8 +47,8 @@ class RemoteDirectoryTest : public testing::Test {
     });
     return statuses.ok() ? statuses->front() : statuses.status();
   }
-  absl::StatusOr<ObjectInfo> Locate(const std::string& object) {
-    return Answered<absl::StatusOr<ObjectInfo>>([&](auto done) {
+  absl::StatusOr<LocatedObject> Locate(const std::string& object) {
+    return Answered<absl::StatusOr<LocatedObject>>([&](auto done) {
       return remote_.Locate({Id(object), {}, kDeadline, ""}, std::move(done));
     });
   }

@@ -167,7 +167,7 @@ TEST_F(RemoteDirectoryTest, AMalformedReplyIsUnavailable) {
 }
 
 TEST_F(RemoteDirectoryTest, AFoundObjectHasAGenerationAndAHolder) {
-  const auto answer = [this](ObjectInfo object) {
+  const auto answer = [this](LocatedObject object) {
     base::Writer found;
     WriteStatus(found, absl::OkStatus());
     found.Integer<uint32_t>(1);
@@ -182,7 +182,7 @@ TEST_F(RemoteDirectoryTest, AFoundObjectHasAGenerationAndAHolder) {
 
 TEST_F(RemoteDirectoryTest, ANameThatIsNotTheObjectsCountsAsNone) {
   const auto name_of = [this](const char* name) {
-    ObjectInfo object{base::Generation{7}, 1, 2, {"a"}};
+    LocatedObject object{base::Generation{7}, 1, 2, {"a"}};
     object.name = *base::ObjectName::For(Id(name), name);
     base::Writer found;
     WriteStatus(found, absl::OkStatus());

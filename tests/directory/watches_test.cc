@@ -25,14 +25,14 @@ class WatchesTest : public RemoteDirectoryTest {
     base::Time asked;
     base::Time ended;
     bool done = false;
-    absl::StatusOr<ObjectInfo> result = absl::InternalError("no answer");
+    absl::StatusOr<LocatedObject> result = absl::InternalError("no answer");
     base::Pending handle;
   };
   std::shared_ptr<Wait> Start(int number, base::Duration wait, base::Duration deadline) {
     auto one = std::make_shared<Wait>();
     one->asked = loop_.Now();
     one->handle = remote_.Locate({Id(std::to_string(number)), wait, deadline, puller_},
-                                 [this, noted = one.get()](absl::StatusOr<ObjectInfo> info) {
+                                 [this, noted = one.get()](absl::StatusOr<LocatedObject> info) {
                                    EXPECT_FALSE(noted->done);
                                    noted->done = true;
                                    noted->ended = loop_.Now();

@@ -119,7 +119,7 @@ class ReadmeTest(unittest.TestCase):
         self.environment = {**os.environ,
                             "PATH": f"{self.folder}/bin:{os.environ['PATH']}",
                             "XDG_RUNTIME_DIR": self.folder,
-                            "TOKAMAK_VERBS_LIBRARY": os.path.join(ROOT, "lib/verbs/user/preload/libtokamak-verbs.so")}
+                            "TOKAMAK_VERBS_LIBRARY": os.path.join(ROOT, "lib/verbs/kernel/preload/libtokamak-verbs.so")}
 
     def shell(self, commands, **options):
         return subprocess.Popen(["bash", "-euo", "pipefail", "-c", commands], env=self.environment, stdout=subprocess.PIPE, text=True,

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "lib/os/child_process.h"
 #include "lib/os/file_descriptor.h"
+#include "lib/os/process/child_process.h"
 
 namespace tokamak::faults {
 

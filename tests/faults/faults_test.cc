@@ -19,7 +19,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "lib/verbs/ibv/device_name.h"
+#include "lib/verbs/ibv/translation/device_name.h"
 #include "tests/daemon/tokd_process.h"
 #include "tests/faults/command.h"
 #include "tests/faults/usage.h"

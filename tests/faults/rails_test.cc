@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "lib/verbs/ibv/device.h"
-#include "lib/verbs/ibv/device_name.h"
+#include "lib/verbs/ibv/translation/device_name.h"
 #include "tests/daemon/tokd_process.h"
 #include "tests/faults/command.h"
 #include "tests/faults/wire.h"

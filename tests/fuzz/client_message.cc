@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "glog/logging.h"
-#include "lib/client/frame.h"
+#include "lib/client/protocol/frame.h"
 #include "tests/fuzz/target.h"
 
 namespace tokamak::fuzz {

@@ -90,7 +90,7 @@ class Player final {
         if (in_.Below(4) == 3) listener_.reset();
         return;
       case 16:
-        return UseVoucher();
+        return UseCookie();
     }
   }
 
@@ -193,8 +193,8 @@ class Player final {
     Deliver(in_.Below(8) == 7 ? AnyHost() : host, mad);
   }
 
-  // Many requests with the last voucher that was given, by its owner or by somebody who took it.
-  void UseVoucher() {
+  // Many requests with the last cookie that was given, by its owner or by somebody who took it.
+  void UseCookie() {
     for (auto sent = wire_.sent.rbegin(); sent != wire_.sent.rend(); ++sent) {
       const auto* const dreq = std::get_if<DreqMad>(&sent->body);
       if (dreq == nullptr || !IsQuestion(*dreq)) continue;

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "glog/logging.h"
-#include "lib/transport/message.h"
-#include "lib/transport/rail_messages.h"
+#include "lib/transport/messages/message.h"
+#include "lib/transport/messages/rail_messages.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"
 #include "tests/transport/raw_peer.h"

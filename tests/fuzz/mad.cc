@@ -1,13 +1,13 @@
 // One management datagram: what DecodeMad takes is what EncodeMad writes, and what is made of it
 // stays within bounds.
-#include "lib/verbs/soft/mad.h"
+#include "lib/verbs/soft/cm/mad.h"
 
 #include <optional>
 #include <variant>
 #include <vector>
 
 #include "glog/logging.h"
-#include "lib/verbs/soft/connection_rules.h"
+#include "lib/verbs/soft/cm/connection_rules.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"
 

@@ -1,11 +1,11 @@
 // The transport's messages and hellos: what Decode takes is, byte for byte, what Encode writes.
-#include "lib/transport/message.h"
+#include "lib/transport/messages/message.h"
 
 #include <vector>
 
 #include "glog/logging.h"
-#include "lib/transport/hello.h"
-#include "lib/transport/rail_messages.h"
+#include "lib/transport/messages/hello.h"
+#include "lib/transport/messages/rail_messages.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"
 

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "lib/verbs/soft/mad.h"
-#include "lib/verbs/soft/psn.h"
-#include "lib/verbs/soft/syndrome.h"
-#include "lib/verbs/soft/wire.h"
+#include "lib/verbs/soft/cm/mad.h"
+#include "lib/verbs/soft/packets/wire.h"
+#include "lib/verbs/soft/rc/psn.h"
+#include "lib/verbs/soft/rc/syndrome.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/nic_world.h"
 #include "tests/fuzz/target.h"
@@ -112,7 +112,6 @@ class Player final {
     }
   }
 
-  static bool IsAtomic(Op opcode) { return opcode == Op::kCompareSwap || opcode == Op::kFetchAdd; }
   static bool IsWhole(Op opcode) { return HasReth(opcode) && opcode != Op::kWriteFirst && opcode != Op::kReadRequest; }
 
   uint32_t AnyLength() {

@@ -4,9 +4,9 @@
 #include <array>
 
 #include "glog/logging.h"
-#include "lib/verbs/soft/psn.h"
-#include "lib/verbs/soft/syndrome.h"
-#include "lib/verbs/soft/wire.h"
+#include "lib/verbs/soft/packets/wire.h"
+#include "lib/verbs/soft/rc/psn.h"
+#include "lib/verbs/soft/rc/syndrome.h"
 #include "tests/verbs/soft/accounted.h"
 
 namespace tokamak::fuzz {
@@ -35,11 +35,8 @@ bool Touches(const std::vector<uint8_t>& bytes, const PayloadSlice& slice) {
   return slice.data < bytes.data() + bytes.size() && slice.data + slice.length > bytes.data();
 }
 
-bool IsReadAnswer(PacketOpcode opcode) {
-  return opcode >= PacketOpcode::kReadResponseFirst && opcode <= PacketOpcode::kReadResponseOnly;
-}
 bool IsAnswer(PacketOpcode opcode) {
-  return opcode >= PacketOpcode::kReadResponseFirst && opcode <= PacketOpcode::kAtomicAcknowledge;
+  return IsReadResponse(opcode) || opcode == PacketOpcode::kAcknowledge || opcode == PacketOpcode::kAtomicAcknowledge;
 }
 
 }  // namespace
@@ -263,7 +260,7 @@ void NicWorld::OnSent(const Packet& packet) {
 }
 
 bool NicWorld::MayBeSent(const Packet& packet, const PayloadSlice& slice) const {
-  if (IsReadAnswer(packet.opcode)) {
+  if (IsReadResponse(packet.opcode)) {
     const auto readable = [&](BlockName name) {
       return blocks_[name].region != nullptr && Holds(blocks_[name].memory, slice);
     };

@@ -1,6 +1,6 @@
 // What a node says of itself to others: it is decoded as they do it, and is accepted only as a node
 // writes it.
-#include "lib/node/node_numbers.h"
+#include "lib/node/calls/node_numbers.h"
 
 #include <vector>
 

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "glog/logging.h"
-#include "lib/verbs/soft/datagram.h"
-#include "lib/verbs/soft/icrc.h"
+#include "lib/verbs/soft/packets/datagram.h"
+#include "lib/verbs/soft/packets/icrc.h"
+#include "lib/verbs/soft/packets/wire.h"
 #include "lib/verbs/soft/udp/ipv4.h"
-#include "lib/verbs/soft/wire.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"
 

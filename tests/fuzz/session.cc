@@ -7,7 +7,7 @@
 // with which it was sealed.
 // Law: when all programs are gone the store is consistent: no pin, nothing unsealed, nobody
 // waiting.
-#include "lib/daemon/session.h"
+#include "lib/daemon/clients/session.h"
 
 #include <algorithm>
 #include <map>
@@ -19,8 +19,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
-#include "lib/client/frame.h"
-#include "sim/sim_loop.h"
+#include "lib/client/protocol/frame.h"
+#include "sim/time/sim_loop.h"
 #include "tests/daemon/lonely_node.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"

@@ -18,7 +18,7 @@
 #include "glog/logging.h"
 #include "lib/base/bytes.h"
 #include "lib/os/epoll_loop.h"
-#include "lib/verbs/soft/datagram.h"
+#include "lib/verbs/soft/packets/datagram.h"
 #include "lib/verbs/soft/udp/udp_fabric.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"

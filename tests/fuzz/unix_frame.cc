@@ -1,6 +1,6 @@
 // A stream socket that brings any bytes in any pieces, with descriptors beside them: frames come
 // out as they were written, or the stream is called bad, and every descriptor is closed.
-#include "lib/os/unix_frame.h"
+#include "lib/os/sockets/unix_frame.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -12,7 +12,7 @@
 
 #include "glog/logging.h"
 #include "lib/base/bytes.h"
-#include "lib/os/passed_descriptors.h"
+#include "lib/os/sockets/passed_descriptors.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"
 

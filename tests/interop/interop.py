@@ -233,7 +233,7 @@ def table(results):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--programs", default=".", help="the folder with tests/interop/peer, lib/daemon/tokd, lib/cli/tok and lib/verbs/user/preload")
+    parser.add_argument("--programs", default=".", help="the folder with tests/interop/peer, lib/daemon/tokd, lib/cli/tok and lib/verbs/kernel/preload")
     parser.add_argument("--only", action="append", help="cases whose name contains this text, or that of another --only")
     parser.add_argument("--netem", action="append", help="a network to run the cases on, '' for a clean one; '' and 'loss 1%%' unless given")
     flags = parser.parse_args()

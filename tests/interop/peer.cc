@@ -20,7 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "lib/base/units.h"
-#include "lib/daemon/device.h"
+#include "lib/daemon/devices/device.h"
 #include "lib/os/epoll_loop.h"
 #include "tests/interop/exchange.h"
 #include "tests/interop/link.h"

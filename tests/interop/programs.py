@@ -120,7 +120,7 @@ def trouble_of(name, program):
 def cases(programs, pcap):
     """Pairs of name and function, on a network that loses nothing: datagrams are not repeated, nor is a program's last word."""
     rxe = Side("rxe", RXE_ADDRESS, None, (), RXE_DEVICE, two_worlds.gid_index())
-    tok = (f"{programs}/lib/cli/tok", "verbs", "--library", f"{programs}/lib/verbs/user/preload/libtokamak-verbs.so",
+    tok = (f"{programs}/lib/cli/tok", "verbs", "--library", f"{programs}/lib/verbs/kernel/preload/libtokamak-verbs.so",
            "--address", SOFT_ADDRESS, "--pcap", pcap)
     for pair in PAIRS:
         explain = ("--explain",) if pair.by_cm else ()  # a line for each request; only await_server needs one

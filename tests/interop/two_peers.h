@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
-#include "lib/daemon/device.h"
+#include "lib/daemon/devices/device.h"
 #include "lib/os/epoll_loop.h"
 #include "tests/interop/link.h"
 

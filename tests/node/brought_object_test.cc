@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "lib/directory/directory.h"
-#include "lib/node/bundles.h"
+#include "lib/node/pulls/bundles.h"
 #include "tests/node/node_fixture.h"
 
 namespace tokamak::node {

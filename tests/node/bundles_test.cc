@@ -1,5 +1,5 @@
 // What a holder makes of a request for several small objects.
-#include "lib/node/bundles.h"
+#include "lib/node/pulls/bundles.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "sim/sim_loop.h"
+#include "sim/time/sim_loop.h"
 #include "tests/node/trouble_directory.h"
 
 namespace tokamak::node {

@@ -1,5 +1,5 @@
 // What membership finds where it compares its store with the directory.
-#include "lib/node/comparison.h"
+#include "lib/node/cluster/comparison.h"
 
 #include "tests/node/membership_fixture.h"
 

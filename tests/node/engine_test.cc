@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/node/engine_link.h"
+#include "lib/node/engines/engine_link.h"
 #include "tests/node/node_fixture.h"
 
 namespace tokamak::node {

@@ -1,5 +1,5 @@
 // Whom an evacuation asks next.
-#include "lib/node/evacuation_targets.h"
+#include "lib/node/deletes/evacuation_targets.h"
 
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 // A node that leaves hands what was put on it over to others.
-#include "lib/node/evacuation.h"
+#include "lib/node/deletes/evacuation.h"
 
 #include <algorithm>
 #include <memory>

@@ -1,5 +1,5 @@
 // What a node remembers of where objects were.
-#include "lib/node/location_cache.h"
+#include "lib/node/pulls/location_cache.h"
 
 #include <string>
 #include <vector>
@@ -14,7 +14,7 @@ using Holders = std::vector<directory::NodeId>;
 class LocationCacheTest : public testing::Test {
  protected:
   static base::ObjectId Id(size_t n) { return base::ObjectId::FromName(std::to_string(n)); }
-  static directory::ObjectInfo At(const Holders& holders, uint64_t generation = 1) {
+  static directory::LocatedObject At(const Holders& holders, uint64_t generation = 1) {
     return {base::Generation{generation}, 100, 3, holders};
   }
 

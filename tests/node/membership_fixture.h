@@ -11,8 +11,8 @@
 #include "gtest/gtest.h"
 #include "lib/base/random.h"
 #include "lib/base/trace.h"
-#include "lib/node/membership.h"
-#include "sim/sim_loop.h"
+#include "lib/node/cluster/membership.h"
+#include "sim/time/sim_loop.h"
 #include "tests/node/trouble_directory.h"
 
 namespace tokamak::node {

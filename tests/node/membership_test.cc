@@ -1,4 +1,4 @@
-#include "lib/node/membership.h"
+#include "lib/node/cluster/membership.h"
 
 #include "tests/node/membership_fixture.h"
 

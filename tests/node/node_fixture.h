@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "lib/base/object_name.h"
-#include "sim/cluster.h"
+#include "lib/base/text/object_name.h"
+#include "sim/cluster/cluster.h"
 
 namespace tokamak::node {
 
@@ -93,10 +93,11 @@ class NodeTest : public testing::Test {
     directory::LocateRequest request;
     request.id = Id(name);
     request.deadline = base::Seconds(1);
-    const base::Pending call = at(0).served()->Locate(request, [&](const absl::StatusOr<directory::ObjectInfo>& info) {
-      answered = true;
-      if (info.ok()) holders = info->holders;
-    });
+    const base::Pending call =
+        at(0).served()->Locate(request, [&](const absl::StatusOr<directory::LocatedObject>& info) {
+          answered = true;
+          if (info.ok()) holders = info->holders;
+        });
     cluster_->RunUntil([&] { return answered; });
     std::sort(holders.begin(), holders.end());
     return holders;

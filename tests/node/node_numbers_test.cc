@@ -1,4 +1,4 @@
-#include "lib/node/node_numbers.h"
+#include "lib/node/calls/node_numbers.h"
 
 #include <string>
 #include <utility>

@@ -1,5 +1,5 @@
 // What a node that leaves asks of another, and what it is answered.
-#include "lib/node/object_keep.h"
+#include "lib/node/pulls/object_keep.h"
 
 #include <algorithm>
 #include <memory>

@@ -1,5 +1,5 @@
 // A node that has another one bring objects to itself.
-#include "lib/node/object_push.h"
+#include "lib/node/pulls/object_push.h"
 
 #include <algorithm>
 #include <memory>

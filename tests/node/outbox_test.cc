@@ -1,9 +1,9 @@
-#include "lib/node/outbox.h"
+#include "lib/node/engines/outbox.h"
 
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "sim/sim_loop.h"
+#include "sim/time/sim_loop.h"
 
 namespace tokamak::node {
 namespace {

@@ -1,4 +1,4 @@
-#include "lib/node/peer_news.h"
+#include "lib/node/cluster/peer_news.h"
 
 #include <string>
 #include <vector>

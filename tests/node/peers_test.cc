@@ -1,10 +1,10 @@
-#include "lib/node/peers.h"
+#include "lib/node/cluster/peers.h"
 
 #include <memory>
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "sim/sim_loop.h"
+#include "sim/time/sim_loop.h"
 #include "tests/node/trouble_directory.h"
 
 namespace tokamak::node {

@@ -1,4 +1,4 @@
-#include "lib/node/services.h"
+#include "lib/node/calls/services.h"
 
 #include <string>
 #include <vector>

@@ -9,12 +9,12 @@
 #include "gtest/gtest.h"
 #include "lib/base/random.h"
 #include "lib/base/trace.h"
-#include "lib/daemon/device.h"
+#include "lib/daemon/devices/device.h"
 #include "lib/directory/local.h"
 #include "lib/node/machine.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/loop_thread.h"
-#include "lib/transport/registration.h"
+#include "lib/transport/memory/registration.h"
 #include "tests/support/test_devices.h"
 
 namespace tokamak::node {

@@ -87,7 +87,7 @@ class TroubleDirectory final : public directory::Directory {
   }
   base::Pending Locate(const directory::LocateRequest& request, LocateCallback done) override {
     said.push_back("locate");
-    return Run<absl::StatusOr<directory::ObjectInfo>>(request.deadline, std::move(done), [=](LocateCallback answer) {
+    return Run<absl::StatusOr<directory::LocatedObject>>(request.deadline, std::move(done), [=](LocateCallback answer) {
       return local_->Locate(request, std::move(answer));
     });
   }

@@ -1,10 +1,10 @@
-#include "lib/node/unregistered_copies.h"
+#include "lib/node/copies/unregistered_copies.h"
 
 #include <optional>
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "sim/sim_loop.h"
+#include "sim/time/sim_loop.h"
 
 namespace tokamak::node {
 namespace {

@@ -1,4 +1,4 @@
-#include "lib/node/vouched_copies.h"
+#include "lib/node/copies/vouched_copies.h"
 
 #include <algorithm>
 #include <map>
@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "lib/base/codec.h"
-#include "sim/sim_loop.h"
+#include "sim/time/sim_loop.h"
 
 namespace tokamak::node {
 namespace {

@@ -1,4 +1,4 @@
-#include "lib/os/child_process.h"
+#include "lib/os/process/child_process.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // A program may have as many descriptors as its hard limit allows.
-#include "lib/os/descriptor_limit.h"
+#include "lib/os/process/descriptor_limit.h"
 
 #include <sys/resource.h>
 

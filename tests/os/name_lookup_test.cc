@@ -1,4 +1,4 @@
-#include "lib/os/name_lookup.h"
+#include "lib/os/sockets/name_lookup.h"
 
 #include <gtest/gtest.h>
 

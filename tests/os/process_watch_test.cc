@@ -1,4 +1,4 @@
-#include "lib/os/process_watch.h"
+#include "lib/os/process/process_watch.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -8,8 +8,8 @@
 #include <memory>
 #include <utility>
 
-#include "lib/os/child_process.h"
 #include "lib/os/epoll_loop.h"
+#include "lib/os/process/child_process.h"
 
 namespace tokamak::os {
 namespace {

@@ -1,4 +1,4 @@
-#include "lib/os/processors.h"
+#include "lib/os/process/processors.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,4 +1,4 @@
-#include "lib/os/service_manager.h"
+#include "lib/os/process/service_manager.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // A socket's path in a folder that others write in, too: what they do between two of our calls.
-#include "lib/os/unix_address.h"
+#include "lib/os/sockets/unix_address.h"
 
 #include <sys/socket.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "lib/os/unix_frame.h"
+#include "lib/os/sockets/unix_frame.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "lib/base/bytes.h"
 #include "lib/base/random.h"
-#include "lib/os/passed_descriptors.h"
+#include "lib/os/sockets/passed_descriptors.h"
 
 namespace tokamak::os {
 namespace {

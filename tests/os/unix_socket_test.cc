@@ -1,4 +1,4 @@
-#include "lib/os/unix_socket.h"
+#include "lib/os/sockets/unix_socket.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

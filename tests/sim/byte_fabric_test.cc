@@ -1,13 +1,13 @@
 // Packets that pass through bytes over a simulated network arrive as on any wire.
-#include "sim/byte_fabric.h"
+#include "sim/network/byte_fabric.h"
 
 #include <memory>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "lib/base/trace.h"
-#include "sim/sim_fabric.h"
-#include "sim/sim_loop.h"
+#include "sim/network/sim_fabric.h"
+#include "sim/time/sim_loop.h"
 #include "tests/sim/plain_host.h"
 
 namespace tokamak::sim {

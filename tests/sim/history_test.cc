@@ -1,4 +1,4 @@
-#include "sim/history.h"
+#include "sim/worlds/history.h"
 
 #include <string>
 #include <vector>

@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 #include "lib/base/trace.h"
 #include "lib/verbs/soft/fabric.h"
-#include "sim/sim_loop.h"
+#include "sim/time/sim_loop.h"
 
 namespace tokamak::sim {
 

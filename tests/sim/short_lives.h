@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "sim/switched_network.h"
-#include "sim/world.h"
+#include "sim/network/switched_network.h"
+#include "sim/worlds/world.h"
 
 namespace tokamak::sim {
 

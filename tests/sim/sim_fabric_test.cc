@@ -1,5 +1,5 @@
 // A simulated network does what its options say, the same each time, and invents nothing.
-#include "sim/sim_fabric.h"
+#include "sim/network/sim_fabric.h"
 
 #include <cmath>
 #include <cstring>
@@ -11,7 +11,7 @@
 
 #include "gtest/gtest.h"
 #include "lib/base/trace.h"
-#include "sim/sim_loop.h"
+#include "sim/time/sim_loop.h"
 #include "tests/sim/plain_host.h"
 
 namespace tokamak::sim {

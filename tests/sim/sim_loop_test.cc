@@ -1,4 +1,4 @@
-#include "sim/sim_loop.h"
+#include "sim/time/sim_loop.h"
 
 #include <gtest/gtest.h>
 

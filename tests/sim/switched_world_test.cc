@@ -1,5 +1,5 @@
 // Lives of clusters on switches and cables: programs, faults and judge are those of world_test.cc.
-#include "sim/sim_time.h"
+#include "sim/time/sim_time.h"
 #include "tests/sim/short_lives.h"
 
 namespace tokamak::sim {

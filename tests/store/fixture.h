@@ -13,10 +13,10 @@
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "lib/base/object_id.h"
-#include "lib/base/object_name.h"
+#include "lib/base/text/object_name.h"
 #include "lib/base/trace.h"
 #include "lib/store/store.h"
-#include "sim/sim_loop.h"
+#include "sim/time/sim_loop.h"
 
 namespace tokamak::store {
 

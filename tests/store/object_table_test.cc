@@ -16,7 +16,7 @@ constexpr Owner kBob{2};
 class ObjectTableTest : public testing::Test {
  protected:
   Object& Insert(std::string_view name, Owner creator = kAlice) {
-    ObjectInfo info;
+    StoredObject info;
     info.id = Id(name);
     info.location = {0, 100, 10};
     return table_.Insert(info, creator, Allocation{});

@@ -85,7 +85,7 @@ TEST_F(StoreTest, ANameIsKeptWithItsObjectAndCounted) {
   EXPECT_EQ(store_->Stat(Id("copied"))->name, copied);
   EXPECT_TRUE(store_->Stat(Id("unnamed"))->name.empty());
   size_t named = 0;
-  for (const ObjectInfo& info : store_->List(10)) named += !info.name.empty();
+  for (const StoredObject& info : store_->List(10)) named += !info.name.empty();
   EXPECT_EQ(named, 3u);
   EXPECT_EQ(store_->statistics().name_bytes, name.memory() + small.memory() + copied.memory());
 
@@ -262,7 +262,7 @@ TEST_F(StoreTest, StatTellsStatePinsOriginAndAge) {
   scheduler_.RunFor(base::Seconds(3));
   Put("x", 100, Origin::kPulled);
   ASSERT_TRUE(store_->Acquire(Id("x"), bob_).ok());
-  const ObjectInfo info = *store_->Stat(Id("x"));
+  const StoredObject info = *store_->Stat(Id("x"));
   EXPECT_EQ(info.state, State::kSealed);
   EXPECT_EQ(info.origin, Origin::kPulled);
   EXPECT_EQ(info.pins, 1u);
@@ -276,9 +276,9 @@ TEST_F(StoreTest, ListShowsEveryStateInPages) {
   ASSERT_TRUE(store_->Acquire(Id("lingering"), bob_).ok());
   ASSERT_TRUE(store_->Delete(Id("lingering")).ok());
 
-  const std::vector<ObjectInfo> first = store_->List(2);
+  const std::vector<StoredObject> first = store_->List(2);
   ASSERT_EQ(first.size(), 2u);
-  const std::vector<ObjectInfo> rest = store_->List(2, first.back().id);
+  const std::vector<StoredObject> rest = store_->List(2, first.back().id);
   ASSERT_EQ(rest.size(), 1u);
   EXPECT_TRUE(first[0].id < first[1].id && first[1].id < rest[0].id);
 }

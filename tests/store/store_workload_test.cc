@@ -242,10 +242,10 @@ class Workload {
   void Check() {
     ASSERT_EQ(store_->CheckConsistency(), absl::OkStatus());
     ASSERT_EQ(store_->statistics().lost(), 0);
-    const std::vector<ObjectInfo> infos = store_->List(kObjects + 1);
+    const std::vector<StoredObject> infos = store_->List(kObjects + 1);
     ASSERT_EQ(infos.size(), model_.size());
     auto it = model_.begin();
-    for (const ObjectInfo& info : infos) {
+    for (const StoredObject& info : infos) {
       const auto& [id, object] = *it++;
       ASSERT_EQ(info.id, id);
       ASSERT_EQ(info.state, object.state);

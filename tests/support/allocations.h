@@ -8,7 +8,7 @@
 #include <functional>
 #include <initializer_list>
 
-#include "sim/sim_loop.h"
+#include "sim/time/sim_loop.h"
 
 namespace tokamak::support {
 

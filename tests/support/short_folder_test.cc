@@ -9,9 +9,9 @@
 #include <memory>
 #include <string>
 
-#include "lib/os/child_process.h"
 #include "lib/os/epoll_loop.h"
-#include "lib/os/unix_socket.h"
+#include "lib/os/process/child_process.h"
+#include "lib/os/sockets/unix_socket.h"
 
 namespace tokamak::testing_support {
 namespace {

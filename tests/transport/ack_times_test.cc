@@ -1,5 +1,5 @@
 // The ack time-out of the next connections follows how long acknowledgements took of late.
-#include "lib/transport/ack_times.h"
+#include "lib/transport/channels/ack_times.h"
 
 #include <memory>
 #include <vector>

@@ -1,6 +1,6 @@
 // A policy that learns: what it chooses, what that costs, and how it forgets. Peers are formulas
 // here.
-#include "lib/transport/adaptive_policy.h"
+#include "lib/transport/policy/adaptive_policy.h"
 
 #include <algorithm>
 #include <cmath>

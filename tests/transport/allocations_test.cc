@@ -13,7 +13,7 @@
 #include "absl/types/span.h"
 #include "glog/logging.h"
 #include "gtest/gtest.h"
-#include "sim/sim_time.h"
+#include "sim/time/sim_time.h"
 #include "tests/transport/world.h"
 
 namespace tokamak::transport::testing {

@@ -1,12 +1,12 @@
 // Credits: bounded, and never both sides waiting for ever.
-#include "lib/transport/credits.h"
+#include "lib/transport/channels/credits.h"
 
 #include <algorithm>
 #include <deque>
 
 #include "gtest/gtest.h"
 #include "lib/base/random.h"
-#include "lib/transport/hello.h"
+#include "lib/transport/messages/hello.h"
 
 namespace tokamak::transport {
 namespace {

@@ -1,5 +1,5 @@
 // The first words of both sides, and what is said when they do not fit.
-#include "lib/transport/hello.h"
+#include "lib/transport/messages/hello.h"
 
 #include <vector>
 

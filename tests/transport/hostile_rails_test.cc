@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "lib/transport/rail_messages.h"
+#include "lib/transport/messages/rail_messages.h"
 #include "tests/transport/raw_peer.h"
 #include "tests/transport/world.h"
 

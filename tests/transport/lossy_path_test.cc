@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "gtest/gtest.h"
+#include "lib/transport/channels/lossy_paths.h"
 #include "lib/transport/limits.h"
-#include "lib/transport/lossy_paths.h"
 #include "tests/transport/posting_device.h"
 #include "tests/transport/world.h"
 

@@ -8,7 +8,7 @@
 #include "glog/logging.h"
 #include "gtest/gtest.h"
 #include "lib/base/trace.h"
-#include "lib/daemon/device.h"
+#include "lib/daemon/devices/device.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/transport/endpoint.h"
 #include "tests/support/test_devices.h"

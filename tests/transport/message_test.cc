@@ -1,5 +1,5 @@
 // Messages as bytes: what Encode writes Decode reads, and nothing else.
-#include "lib/transport/message.h"
+#include "lib/transport/messages/message.h"
 
 #include <cstdint>
 #include <string>
@@ -7,7 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "lib/base/random.h"
-#include "lib/transport/rail_messages.h"
+#include "lib/transport/messages/rail_messages.h"
 
 namespace tokamak::transport {
 namespace {

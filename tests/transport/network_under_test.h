@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "lib/base/trace.h"
-#include "sim/network.h"
+#include "sim/network/network.h"
 
 namespace tokamak::transport::testing {
 

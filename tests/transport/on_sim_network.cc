@@ -1,5 +1,5 @@
 // The seeded fabric, in our own virtual time.
-#include "sim/sim_network.h"
+#include "sim/network/sim_network.h"
 #include "tests/transport/network_under_test.h"
 
 namespace tokamak::transport::testing {

@@ -1,6 +1,6 @@
 // Switches and cables, in our own virtual time.
-#include "sim/sim_time.h"
-#include "sim/switched_network.h"
+#include "sim/network/switched_network.h"
+#include "sim/time/sim_time.h"
 #include "tests/transport/network_under_test.h"
 
 namespace tokamak::transport::testing {

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "lib/transport/fifo.h"
-#include "lib/transport/peer_shares.h"
-#include "lib/transport/request_id.h"
-#include "lib/transport/slots.h"
+#include "lib/transport/channels/fifo.h"
+#include "lib/transport/channels/peer_shares.h"
+#include "lib/transport/channels/slots.h"
+#include "lib/transport/messages/request_id.h"
 
 namespace tokamak::transport {
 namespace {

@@ -1,5 +1,5 @@
 // The table that comes of measured times, where what was measured is known: formulas with noise.
-#include "lib/transport/policy_fit.h"
+#include "lib/transport/policy/policy_fit.h"
 
 #include <array>
 #include <string>

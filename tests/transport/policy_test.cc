@@ -1,5 +1,5 @@
 // The table that picks a protocol by size.
-#include "lib/transport/policy.h"
+#include "lib/transport/policy/policy.h"
 
 #include "gtest/gtest.h"
 

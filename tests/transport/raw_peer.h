@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "lib/transport/hello.h"
-#include "lib/transport/message.h"
+#include "lib/transport/messages/hello.h"
+#include "lib/transport/messages/message.h"
 #include "tests/transport/world.h"
 
 namespace tokamak::transport::testing {

@@ -1,12 +1,12 @@
 // What each strategy asks of the device: which memory, which rights, for how long.
-#include "lib/transport/registration.h"
+#include "lib/transport/memory/registration.h"
 
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "lib/transport/registration_cache.h"
+#include "lib/transport/memory/registration_cache.h"
 #include "tests/transport/world.h"
 
 namespace tokamak::transport::testing {

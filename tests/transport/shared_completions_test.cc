@@ -1,6 +1,6 @@
 // One completion queue for all connections: who gets what, what is never passed on, and that it has
 // room.
-#include "lib/transport/shared_completions.h"
+#include "lib/transport/channels/shared_completions.h"
 
 #include <deque>
 #include <functional>
@@ -12,7 +12,7 @@
 #include "glog/logging.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "sim/sim_loop.h"
+#include "sim/time/sim_loop.h"
 
 namespace tokamak::transport {
 namespace {

@@ -1,6 +1,6 @@
 // Slots of one pool: all memory is registered in blocks, what is given back is used again, and
 // blocks that nobody uses go.
-#include "lib/transport/slot_pool.h"
+#include "lib/transport/memory/slot_pool.h"
 
 #include <algorithm>
 #include <memory>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "sim/sim_loop.h"
+#include "sim/time/sim_loop.h"
 
 namespace tokamak::transport {
 namespace {

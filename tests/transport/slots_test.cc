@@ -1,12 +1,12 @@
 // Receives are given to the device in batches.
-#include "lib/transport/slots.h"
+#include "lib/transport/channels/slots.h"
 
 #include <algorithm>
 #include <numeric>
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "lib/transport/request_id.h"
+#include "lib/transport/messages/request_id.h"
 
 namespace tokamak::transport::testing {
 namespace {

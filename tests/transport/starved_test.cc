@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "lib/transport/hello.h"
 #include "lib/transport/limits.h"
+#include "lib/transport/messages/hello.h"
 #include "tests/transport/raw_peer.h"
 #include "tests/transport/world.h"
 

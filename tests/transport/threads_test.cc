@@ -11,11 +11,11 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "lib/base/trace.h"
-#include "lib/daemon/device.h"
+#include "lib/daemon/devices/device.h"
 #include "lib/os/loop_thread.h"
 #include "lib/transport/endpoint.h"
 #include "lib/verbs/soft/device.h"
-#include "sim/loopback_fabric.h"
+#include "sim/network/loopback_fabric.h"
 #include "tests/support/test_devices.h"
 #include "tests/transport/world.h"
 

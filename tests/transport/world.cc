@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
-#include "sim/loopback_fabric.h"
+#include "sim/network/loopback_fabric.h"
 #include "tests/transport/limited_device.h"
 
 namespace tokamak::transport::testing {

@@ -19,7 +19,7 @@
 #include "lib/transport/endpoint.h"
 #include "lib/verbs/soft/device.h"
 #include "lib/verbs/soft/fabric.h"
-#include "sim/network.h"
+#include "sim/network/network.h"
 #include "tests/transport/network_under_test.h"
 
 namespace tokamak::transport::testing {

@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "lib/os/child_process.h"
 #include "lib/os/file_descriptor.h"
+#include "lib/os/process/child_process.h"
 
 namespace tokamak::cli::doctor {
 

@@ -7,7 +7,7 @@
 
 #include "CLI/CLI.hpp"
 #include "lib/cli/doctor/peer_desk.h"
-#include "lib/daemon/device.h"
+#include "lib/daemon/devices/device.h"
 
 namespace tokamak::cli::doctor {
 

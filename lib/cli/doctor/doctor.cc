@@ -15,7 +15,7 @@
 #include "lib/cli/doctor/machine_facts.h"
 #include "lib/cli/doctor/rdma_facts.h"
 #include "lib/transport/limits.h"
-#include "lib/verbs/ibv/device_name.h"
+#include "lib/verbs/ibv/translation/device_name.h"
 #include "lib/verbs/soft/udp/udp_fabric.h"
 
 namespace tokamak::cli::doctor {

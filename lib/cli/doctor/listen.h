@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "lib/daemon/device.h"
+#include "lib/daemon/devices/device.h"
 #include "lib/verbs/types.h"
 
 namespace tokamak::cli::doctor {

@@ -7,8 +7,8 @@
 #include "absl/strings/str_join.h"
 #include "lib/cli/doctor/ping_pong.h"
 #include "lib/os/epoll_loop.h"
-#include "lib/verbs/ibv/device_name.h"
-#include "lib/verbs/ibv/inventory.h"
+#include "lib/verbs/ibv/translation/device_name.h"
+#include "lib/verbs/ibv/translation/inventory.h"
 
 namespace tokamak::cli::doctor {
 

@@ -15,7 +15,7 @@
 
 #include "lib/cli/doctor/peer_desk.h"
 #include "lib/cli/doctor/ping_pong.h"
-#include "lib/daemon/device.h"
+#include "lib/daemon/devices/device.h"
 #include "nlohmann/json.hpp"
 
 namespace tokamak::cli::doctor {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "lib/cli/doctor/system_files.h"
-#include "lib/verbs/ibv/attributes.h"
-#include "lib/verbs/ibv/gid.h"
+#include "lib/verbs/ibv/translation/attributes.h"
+#include "lib/verbs/ibv/translation/gid.h"
 
 namespace tokamak::cli::doctor {
 

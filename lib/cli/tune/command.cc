@@ -12,14 +12,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "lib/base/printable.h"
+#include "lib/base/text/printable.h"
 #include "lib/base/units.h"
 #include "lib/cli/as_absl.h"
 #include "lib/cli/command.h"
 #include "lib/cli/output.h"
 #include "lib/cli/output_file.h"
 #include "lib/cli/tune/serve.h"
-#include "lib/daemon/policy_file.h"
+#include "lib/daemon/flags/policy_file.h"
 
 namespace tokamak::cli::tune {
 

@@ -12,7 +12,7 @@
 
 #include "lib/base/random.h"
 #include "lib/transport/object_access.h"
-#include "lib/transport/policy_fit.h"
+#include "lib/transport/policy/policy_fit.h"
 
 namespace tokamak::cli::tune {
 

@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "lib/base/printable.h"
+#include "lib/base/text/printable.h"
 #include "lib/base/units.h"
 #include "lib/cli/output.h"
 #include "lib/cli/verbs/program_file.h"
@@ -20,10 +20,10 @@
 namespace tokamak::cli::verbs {
 
 using tokamak::verbs::Address;
-using tokamak::verbs::user::kOptionsVariable;
-using tokamak::verbs::user::Options;
-using tokamak::verbs::user::PortFault;
-using tokamak::verbs::user::RequestFault;
+using tokamak::verbs::kernel::kOptionsVariable;
+using tokamak::verbs::kernel::Options;
+using tokamak::verbs::kernel::PortFault;
+using tokamak::verbs::kernel::RequestFault;
 
 namespace {
 

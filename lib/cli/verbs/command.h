@@ -7,7 +7,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
-#include "lib/verbs/user/options.h"
+#include "lib/verbs/kernel/program/options.h"
 
 namespace tokamak::cli::verbs {
 
@@ -31,7 +31,7 @@ struct CommandFlags {
 void AddCommand(CLI::App& app, CommandFlags& flags);
 
 // What the program is told; kInvalidArgument names the flag.
-absl::StatusOr<tokamak::verbs::user::Options> OptionsOf(const CommandFlags& flags);
+absl::StatusOr<tokamak::verbs::kernel::Options> OptionsOf(const CommandFlags& flags);
 
 // Becomes the command, so that its exit code, and the signal that ends it, are its own. Returns an
 // exit code only where that fails: 2, or 127 where there is no such program and 126 where it cannot

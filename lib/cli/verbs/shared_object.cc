@@ -50,7 +50,7 @@ absl::StatusOr<std::string> FindSharedObject(const std::string& wanted) {
   } else {
     const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
     places = {folder / kSharedObject, folder / "../lib/tokamak" / kSharedObject,
-              folder / "../verbs/user/preload" / kSharedObject};
+              folder / "../verbs/kernel/preload" / kSharedObject};
   }
   for (const std::string& place : places) {
     const fs::path whole = fs::absolute(place, error).lexically_normal();

@@ -11,11 +11,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "glog/logging.h"
-#include "lib/directory/redis/cluster_slot.h"
-#include "lib/directory/redis/named_server.h"
 #include "lib/directory/redis/replies.h"
 #include "lib/directory/redis/scripts.h"
-#include "lib/directory/redis/sentinel_master.h"
+#include "lib/directory/redis/server/cluster_slot.h"
+#include "lib/directory/redis/server/named_server.h"
+#include "lib/directory/redis/server/sentinel_master.h"
 
 namespace tokamak::directory::redis {
 namespace {
@@ -164,12 +164,12 @@ std::unique_ptr<Finder> RedisDirectory::MakeFinder() {
   return std::make_unique<NamedServer>(loop_, target.places.front(), NamedServer::Role::kMaster);
 }
 
-std::unique_ptr<Connection> RedisDirectory::MakeConnection(uint64_t stream, std::function<void()> began) {
+std::unique_ptr<ServerConnection> RedisDirectory::MakeConnection(uint64_t stream, std::function<void()> began) {
   ConnectionOptions options = options_.connection;
   options.credentials = {options_.target.user, options_.password};
   options.database = options_.target.database;
-  return std::make_unique<Connection>(loop_, dialer_, *finder_, options_.random.Fork(stream), options,
-                                      std::move(began));
+  return std::make_unique<ServerConnection>(loop_, dialer_, *finder_, options_.random.Fork(stream), options,
+                                            std::move(began));
 }
 
 // It may be another server, which does not know the scripts.
@@ -192,7 +192,7 @@ void RedisDirectory::Load(Script& script) {
 // Where an operator has made the server forget its scripts one call fails: to send it again now
 // would change the order of calls.
 base::Pending RedisDirectory::Run(Step step, std::vector<std::string> arguments, base::Duration deadline,
-                                  Connection::Callback done) {
+                                  ServerConnection::Callback done) {
   Script& script = scripts_[step];
   Command command = {"EVALSHA", script.digest};
   if (script.digest.empty()) {
@@ -219,7 +219,7 @@ class RedisDirectory::ConfirmedCall final : public base::Handle {
 };
 
 base::Pending RedisDirectory::RunConfirmed(Step step, std::vector<std::string> arguments, base::Duration deadline,
-                                           Connection::Callback done) {
+                                           ServerConnection::Callback done) {
   if (!finder_->needs_confirmation()) return Run(step, std::move(arguments), deadline, std::move(done));
   auto handle = std::make_unique<ConfirmedCall>();
   ConfirmedCall* const call = handle.get();

@@ -24,13 +24,13 @@
 #include "lib/base/event_loop.h"
 #include "lib/base/random.h"
 #include "lib/directory/directory.h"
-#include "lib/directory/redis/connection.h"
-#include "lib/directory/redis/dialer.h"
-#include "lib/directory/redis/finder.h"
-#include "lib/directory/redis/secret.h"
-#include "lib/directory/redis/server_watch.h"
-#include "lib/directory/redis/target.h"
-#include "lib/directory/redis/tls.h"
+#include "lib/directory/redis/server/dialer.h"
+#include "lib/directory/redis/server/finder.h"
+#include "lib/directory/redis/server/secret.h"
+#include "lib/directory/redis/server/server_connection.h"
+#include "lib/directory/redis/server/server_watch.h"
+#include "lib/directory/redis/server/target.h"
+#include "lib/directory/redis/server/tls.h"
 #include "lib/directory/redis/waiting.h"
 #include "lib/os/epoll_loop.h"
 
@@ -104,13 +104,14 @@ class RedisDirectory final : public Directory {
 
   RedisDirectory(os::EpollLoop& loop, const Options& options, std::unique_ptr<Tls> tls);
   std::unique_ptr<Finder> MakeFinder();
-  std::unique_ptr<Connection> MakeConnection(uint64_t stream, std::function<void()> began);
+  std::unique_ptr<ServerConnection> MakeConnection(uint64_t stream, std::function<void()> began);
   void Began();
   void Load(Script& script);
-  base::Pending Run(Step step, std::vector<std::string> arguments, base::Duration deadline, Connection::Callback done);
+  base::Pending Run(Step step, std::vector<std::string> arguments, base::Duration deadline,
+                    ServerConnection::Callback done);
   // With the Finder's word that the server which answered is still the one.
   base::Pending RunConfirmed(Step step, std::vector<std::string> arguments, base::Duration deadline,
-                             Connection::Callback done);
+                             ServerConnection::Callback done);
   base::Pending Ask(const LocateRequest& request, LocateCallback done);
   template <typename Callback>
   base::Pending Refuse(Callback done, absl::Status status);
@@ -123,7 +124,7 @@ class RedisDirectory final : public Directory {
   base::Pending meeting_;
   Dialer dialer_;
   const std::unique_ptr<Finder> finder_;
-  const std::unique_ptr<Connection> connection_;
+  const std::unique_ptr<ServerConnection> connection_;
   ServerWatch watch_;
   Waiting waiting_;
 };

@@ -7,7 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "lib/base/object_name.h"
+#include "lib/base/text/object_name.h"
 
 namespace tokamak::directory::redis {
 namespace {
@@ -142,8 +142,8 @@ absl::StatusOr<UpdateStatuses> ToUpdated(const absl::StatusOr<Reply>& reply, con
   return statuses;
 }
 
-absl::StatusOr<ObjectInfo> ToObject(const absl::StatusOr<Reply>& reply, const base::ObjectId& id, const NodeId& puller,
-                                    const std::string& key) {
+absl::StatusOr<LocatedObject> ToObject(const absl::StatusOr<Reply>& reply, const base::ObjectId& id,
+                                       const NodeId& puller, const std::string& key) {
   const auto malformed = [&key] {
     return absl::UnavailableError(absl::StrCat("what Redis has under ", key,
                                                " is malformed: somebody else has written ",
@@ -153,7 +153,7 @@ absl::StatusOr<ObjectInfo> ToObject(const absl::StatusOr<Reply>& reply, const ba
   if (Says(*reply, "no lease")) return absl::FailedPreconditionError(JoinFirst(puller).message());
   if (reply->kind != Kind::kArray) return malformed();
   if (reply->elements.empty()) return absl::NotFoundError("no node holds the object");
-  ObjectInfo object;
+  LocatedObject object;
   if (reply->elements.size() < 5 || !IsGeneration(reply->elements[0].text, &object.generation) ||
       !IsNumber(reply->elements[1], &object.data_size) || !IsNumber(reply->elements[2], &object.metadata_size)) {
     return malformed();

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "lib/directory/directory.h"
-#include "lib/directory/redis/reply.h"
+#include "lib/directory/redis/server/reply.h"
 
 namespace tokamak::directory::redis {
 
@@ -17,8 +17,8 @@ absl::StatusOr<JoinReply> ToJoined(const absl::StatusOr<Reply>& reply, const Nod
 absl::StatusOr<UpdateStatuses> ToUpdated(const absl::StatusOr<Reply>& reply, const NodeId& node, size_t count);
 // Of the object `id`; `key` is what the server has it under, for errors. A name that is not the
 // object's, which somebody else has written there, counts as none.
-absl::StatusOr<ObjectInfo> ToObject(const absl::StatusOr<Reply>& reply, const base::ObjectId& id, const NodeId& puller,
-                                    const std::string& key);
+absl::StatusOr<LocatedObject> ToObject(const absl::StatusOr<Reply>& reply, const base::ObjectId& id,
+                                       const NodeId& puller, const std::string& key);
 absl::StatusOr<DeleteReply> ToDeleted(const absl::StatusOr<Reply>& reply, base::Duration recovery);
 absl::StatusOr<std::vector<uint32_t>> ToVerified(const absl::StatusOr<Reply>& reply, const NodeId& node, size_t count);
 absl::StatusOr<HeldReply> ToHeld(const absl::StatusOr<Reply>& reply, const NodeId& node);

@@ -55,14 +55,15 @@ void Subscriptions::TakeNextStep(const std::string& name, Channel& channel) {
 }
 
 bool Subscriptions::Send(const std::string& verb, const std::string& name, Channel& channel) {
-  channel.deadline = loop_.RunAfter(Connection::kMaxSilence, [this] { connection_->Break("it does not answer"); });
+  channel.deadline =
+      loop_.RunAfter(ServerConnection::kMaxSilence, [this] { connection_->Break("it does not answer"); });
   return connection_->Subscribe({verb, name});
 }
 
 void Subscriptions::Ping() {
   next_ping_ = loop_.RunAfter(kPingEvery, [this] { Ping(); });
   if (!connection_->ready()) return;
-  pong_deadline_ = loop_.RunAfter(Connection::kMaxSilence, [this] { connection_->Break("it does not answer"); });
+  pong_deadline_ = loop_.RunAfter(ServerConnection::kMaxSilence, [this] { connection_->Break("it does not answer"); });
   connection_->Subscribe({"PING"});
 }
 

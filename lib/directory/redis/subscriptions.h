@@ -14,7 +14,7 @@
 #include <memory>
 #include <string>
 
-#include "lib/directory/redis/connection.h"
+#include "lib/directory/redis/server/server_connection.h"
 
 namespace tokamak::directory::redis {
 
@@ -53,7 +53,7 @@ class Subscriptions final {
   std::map<std::string, Channel> channels_;
   base::Timer next_ping_;
   base::Timer pong_deadline_;
-  std::unique_ptr<Connection> connection_;
+  std::unique_ptr<ServerConnection> connection_;
 };
 
 }  // namespace tokamak::directory::redis

@@ -97,11 +97,11 @@ void Waiting::PutQuestions() {
     object.ask_again = false;
     ++questions_;
     object.asked =
-        ask_(object.question, [this, &object](const absl::StatusOr<ObjectInfo>& info) { Answered(object, info); });
+        ask_(object.question, [this, &object](const absl::StatusOr<LocatedObject>& info) { Answered(object, info); });
   }
 }
 
-void Waiting::Answered(Object& object, const absl::StatusOr<ObjectInfo>& info) {
+void Waiting::Answered(Object& object, const absl::StatusOr<LocatedObject>& info) {
   --questions_;
   object.state = Object::State::kIdle;
   const bool trouble = IsTrouble(info.status());
@@ -135,7 +135,7 @@ void Waiting::WaitOver(Waiter& waiter) {
   }
 }
 
-void Waiting::End(Waiter& waiter, const absl::StatusOr<ObjectInfo>& result) {
+void Waiting::End(Waiter& waiter, const absl::StatusOr<LocatedObject>& result) {
   TakeOut(waiter);
   waiter.answer = answers_.Add([done = std::move(waiter.done), result] { done(result); });
 }

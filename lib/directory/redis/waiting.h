@@ -20,9 +20,9 @@
 
 #include "absl/status/statusor.h"
 #include "lib/base/answers.h"
+#include "lib/base/containers/intrusive_list.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/handle.h"
-#include "lib/base/intrusive_list.h"
 #include "lib/directory/directory.h"
 #include "lib/directory/redis/subscriptions.h"
 
@@ -83,9 +83,9 @@ class Waiting final {
   void Heard(const std::string& channel);
   void Enqueue(Object& object);
   void PutQuestions();
-  void Answered(Object& object, const absl::StatusOr<ObjectInfo>& info);
+  void Answered(Object& object, const absl::StatusOr<LocatedObject>& info);
   void WaitOver(Waiter& waiter);
-  void End(Waiter& waiter, const absl::StatusOr<ObjectInfo>& result);
+  void End(Waiter& waiter, const absl::StatusOr<LocatedObject>& result);
   void TakeOut(Waiter& waiter);
   void Forget(Object& object);
 

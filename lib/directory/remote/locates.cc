@@ -128,7 +128,7 @@ void Locates::OnReply(const Call& ended, const absl::Status& status, base::Reade
   const uint32_t count = status.ok() ? reader.Count(call->asked.size(), 1) : 0;
   absl::Status trouble = status.ok() && count == 0 ? MalformedReply() : status;
   for (size_t place = 0; place < call->asked.size(); ++place) {
-    absl::StatusOr<ObjectInfo> result = MalformedReply();
+    absl::StatusOr<LocatedObject> result = MalformedReply();
     Locating* const locating = std::exchange(call->asked[place], nullptr);
     if (trouble.ok() && place < count) {
       result = ReadLocated(reader, locating == nullptr ? nullptr : &locating->id);
@@ -155,7 +155,7 @@ void Locates::Orphan(const Call& call) {
   }
 }
 
-void Locates::Answer(Locating& locating, absl::StatusOr<ObjectInfo> result) {
+void Locates::Answer(Locating& locating, absl::StatusOr<LocatedObject> result) {
   locating.locates = nullptr;
   const Directory::LocateCallback done = std::move(locating.done);
   done(std::move(result));

@@ -77,7 +77,7 @@ class Locates final {
   void Send(Call& call);
   void OnReply(const Call& ended, const absl::Status& status, base::Reader& reader);
   static void Orphan(const Call& call);
-  static void Answer(Locating& locating, absl::StatusOr<ObjectInfo> result);
+  static void Answer(Locating& locating, absl::StatusOr<LocatedObject> result);
 
   base::EventLoop& loop_;
   const size_t most_asked_;

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "lib/base/object_name.h"
-#include "lib/base/printable.h"
+#include "lib/base/text/object_name.h"
+#include "lib/base/text/printable.h"
 
 namespace tokamak::directory {
 
@@ -93,7 +93,7 @@ bool ReadUpdate(base::Reader& reader, Update* update) {
   return reader.ok() && update->kind == Update::Kind::kAnnounce && update->standing <= Standing::kUnanswered;
 }
 
-void WriteObject(base::Writer& writer, const ObjectInfo& object) {
+void WriteObject(base::Writer& writer, const LocatedObject& object) {
   writer.Integer(static_cast<uint64_t>(object.generation));
   writer.Integer(object.data_size);
   writer.Integer(object.metadata_size);
@@ -101,8 +101,8 @@ void WriteObject(base::Writer& writer, const ObjectInfo& object) {
   WriteNames(writer, object.holders);
 }
 
-ObjectInfo ReadObject(base::Reader& reader, const base::ObjectId* id) {
-  ObjectInfo object;
+LocatedObject ReadObject(base::Reader& reader, const base::ObjectId* id) {
+  LocatedObject object;
   object.generation = base::Generation{reader.Integer<uint64_t>()};
   object.data_size = reader.Integer<uint64_t>();
   object.metadata_size = reader.Integer<uint64_t>();
@@ -112,16 +112,16 @@ ObjectInfo ReadObject(base::Reader& reader, const base::ObjectId* id) {
   return object;
 }
 
-void WriteLocated(base::Writer& writer, const absl::StatusOr<ObjectInfo>& object) {
+void WriteLocated(base::Writer& writer, const absl::StatusOr<LocatedObject>& object) {
   WriteStatus(writer, object.status(), kMaxLocatedText);
   if (!object.ok()) return;
   WriteObject(writer, *object);
   writer.Bytes(object->contents);
 }
 
-absl::StatusOr<ObjectInfo> ReadLocated(base::Reader& reader, const base::ObjectId* id) {
+absl::StatusOr<LocatedObject> ReadLocated(base::Reader& reader, const base::ObjectId* id) {
   if (absl::Status status = ReadStatus(reader); !status.ok()) return status;
-  ObjectInfo object = ReadObject(reader, id);
+  LocatedObject object = ReadObject(reader, id);
   object.contents = reader.Bytes(kMaxBrought);
   const bool whole = object.contents.empty() || object.contents.size() == object.data_size + object.metadata_size;
   if (!reader.ok() || !IsFound(object) || !whole) return MalformedReply();

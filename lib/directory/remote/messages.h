@@ -60,7 +60,7 @@ struct WatchRequest {
 // What became of a watch.
 struct WatchResult {
   uint64_t number = 0;
-  absl::StatusOr<ObjectInfo> object;
+  absl::StatusOr<LocatedObject> object;
 };
 
 base::Writer BeginRequest(RequestKind kind);
@@ -82,16 +82,16 @@ bool ReadUpdate(base::Reader& reader, Update* update);
 
 // Reading: the object `id`, or null where nobody asks any more. A name that is not its own counts as
 // none.
-void WriteObject(base::Writer& writer, const ObjectInfo& object);
-ObjectInfo ReadObject(base::Reader& reader, const base::ObjectId* id);
+void WriteObject(base::Writer& writer, const LocatedObject& object);
+LocatedObject ReadObject(base::Reader& reader, const base::ObjectId* id);
 
 // The answer to one Locate: an object, and what is brought of it. Reading: its contents are in
 // `reader`'s bytes, `id` as above; MalformedReply where no honest server says this.
-void WriteLocated(base::Writer& writer, const absl::StatusOr<ObjectInfo>& object);
-absl::StatusOr<ObjectInfo> ReadLocated(base::Reader& reader, const base::ObjectId* id);
+void WriteLocated(base::Writer& writer, const absl::StatusOr<LocatedObject>& object);
+absl::StatusOr<LocatedObject> ReadLocated(base::Reader& reader, const base::ObjectId* id);
 
 // Names a content and a holder, as an object that was found does.
-inline bool IsFound(const ObjectInfo& object) {
+inline bool IsFound(const LocatedObject& object) {
   return object.generation != base::kNoGeneration && !object.holders.empty();
 }
 

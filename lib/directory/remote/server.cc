@@ -161,7 +161,7 @@ base::Pending DirectoryServer::HandleLocate(base::Reader& reader, const transpor
   base::Writer answers;
   uint32_t count = 0;
   for (const Asked& one : asked) {
-    absl::StatusOr<ObjectInfo> found = directory_.LocateNow(one.id, puller);
+    absl::StatusOr<LocatedObject> found = directory_.LocateNow(one.id, puller);
     const size_t room = max_reply_ - kReplyOverhead - answers.size();
     const bool bring = one.may_bring && found.ok() && MayBring(*found);
     const size_t contents = bring ? found->data_size + found->metadata_size : 0;
@@ -185,12 +185,12 @@ base::Pending DirectoryServer::HandleLocate(base::Reader& reader, const transpor
 }
 
 // Small, and of this node: what it takes to bring it is less than what it takes to be asked again.
-bool DirectoryServer::MayBring(const ObjectInfo& object) const {
+bool DirectoryServer::MayBring(const LocatedObject& object) const {
   return contents_ != nullptr && IsSmallEnoughToBring(object.data_size, object.metadata_size) &&
          std::find(object.holders.begin(), object.holders.end(), self_) != object.holders.end();
 }
 
-void DirectoryServer::Bring(const base::ObjectId& id, ObjectInfo& object) const {
+void DirectoryServer::Bring(const base::ObjectId& id, LocatedObject& object) const {
   object.contents = contents_({id, object.generation});
   if (object.contents.empty()) return;
   std::iter_swap(std::find(object.holders.begin(), object.holders.end(), self_), object.holders.begin());

@@ -64,8 +64,8 @@ class DirectoryServer final {
   base::Pending HandleLeave(base::Reader& reader, transport::Reply reply);
   base::Pending HandleUpdate(base::Reader& reader, transport::Reply reply);
   base::Pending HandleLocate(base::Reader& reader, const transport::Reply& reply);
-  bool MayBring(const ObjectInfo& object) const;
-  void Bring(const base::ObjectId& id, ObjectInfo& object) const;
+  bool MayBring(const LocatedObject& object) const;
+  void Bring(const base::ObjectId& id, LocatedObject& object) const;
   base::Pending HandleDelete(base::Reader& reader, transport::Reply reply);
   base::Pending HandleVerify(base::Reader& reader, transport::Reply reply);
   base::Pending HandleHeld(base::Reader& reader, const transport::Reply& reply);

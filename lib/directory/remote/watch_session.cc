@@ -18,7 +18,7 @@ void WriteResult(base::Writer& writer, const WatchResult& result, size_t room) {
   writer.Integer(result.number);
   WriteStatus(writer, result.object.status(), kResultOverhead);
   if (!result.object.ok()) return;
-  ObjectInfo object = *result.object;
+  LocatedObject object = *result.object;
   const size_t room_for_holders = room - kResultOverhead - object.name.text().size();
   object.holders.resize(std::min(object.holders.size(), room_for_holders / kRoomForName));
   WriteObject(writer, object);

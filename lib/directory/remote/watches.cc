@@ -82,7 +82,7 @@ void Watches::Forget(Locating& locating) {
   locating.next.Cancel();
 }
 
-void Watches::Answer(Locating& locating, absl::StatusOr<ObjectInfo> result) {
+void Watches::Answer(Locating& locating, absl::StatusOr<LocatedObject> result) {
   if (locating.watches != nullptr) Forget(locating);
   locating.answer = answers_.Add(
       [done = std::move(locating.done), result = std::move(result)]() mutable { done(std::move(result)); });

@@ -27,9 +27,9 @@
 #include "absl/status/status.h"
 #include "lib/base/answers.h"
 #include "lib/base/codec.h"
+#include "lib/base/containers/intrusive_list.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/handle.h"
-#include "lib/base/intrusive_list.h"
 #include "lib/base/random.h"
 #include "lib/directory/directory.h"
 #include "lib/directory/remote/messages.h"
@@ -88,7 +88,7 @@ class Watches final {
   void Queue(Locating& locating);
   void Drop(Locating& locating);
   void Forget(Locating& locating);
-  void Answer(Locating& locating, absl::StatusOr<ObjectInfo> result);
+  void Answer(Locating& locating, absl::StatusOr<LocatedObject> result);
   void WaitOver(Locating& locating);
 
   void SendWhatMayBe();

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "lib/verbs/ibv/path_cache.h"
+#include "lib/verbs/ibv/cm/path_cache.h"
 
 namespace tokamak::verbs::ibv {
 namespace {

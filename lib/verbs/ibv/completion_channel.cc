@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "lib/verbs/ibv/errors.h"
+#include "lib/verbs/ibv/translation/errors.h"
 
 namespace tokamak::verbs::ibv {
 

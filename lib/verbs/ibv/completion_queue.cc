@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "lib/verbs/ibv/errors.h"
-#include "lib/verbs/ibv/work_ring.h"
+#include "lib/verbs/ibv/posting/work_ring.h"
+#include "lib/verbs/ibv/translation/errors.h"
 
 namespace tokamak::verbs::ibv {
 namespace {

@@ -11,15 +11,15 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "lib/os/processors.h"
-#include "lib/verbs/ibv/connection_rules.h"
-#include "lib/verbs/ibv/errors.h"
-#include "lib/verbs/ibv/gid.h"
-#include "lib/verbs/ibv/limits.h"
-#include "lib/verbs/ibv/rdma_address.h"
-#include "lib/verbs/ibv/tcp_hello.h"
+#include "lib/os/process/processors.h"
+#include "lib/verbs/ibv/cm/connection_rules.h"
+#include "lib/verbs/ibv/cm/rdma_address.h"
+#include "lib/verbs/ibv/posting/vectors.h"
+#include "lib/verbs/ibv/tcp/tcp_hello.h"
+#include "lib/verbs/ibv/translation/errors.h"
+#include "lib/verbs/ibv/translation/gid.h"
+#include "lib/verbs/ibv/translation/limits.h"
 #include "lib/verbs/ibv/trial.h"
-#include "lib/verbs/ibv/vectors.h"
 
 namespace tokamak::verbs::ibv {
 namespace {

@@ -14,10 +14,10 @@
 
 #include "absl/status/statusor.h"
 #include "lib/verbs/ibv/async_events.h"
-#include "lib/verbs/ibv/attributes.h"
 #include "lib/verbs/ibv/completion_channel.h"
 #include "lib/verbs/ibv/device.h"
-#include "lib/verbs/ibv/quirks.h"
+#include "lib/verbs/ibv/translation/attributes.h"
+#include "lib/verbs/ibv/translation/quirks.h"
 #include "lib/verbs/types.h"
 
 namespace tokamak::verbs::ibv {

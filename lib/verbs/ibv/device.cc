@@ -6,17 +6,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "lib/verbs/ibv/call_thread.h"
+#include "lib/verbs/ibv/cm/rdma_cm.h"
 #include "lib/verbs/ibv/completion_queue.h"
 #include "lib/verbs/ibv/context.h"
-#include "lib/verbs/ibv/errors.h"
-#include "lib/verbs/ibv/gid.h"
 #include "lib/verbs/ibv/loops.h"
 #include "lib/verbs/ibv/memory.h"
 #include "lib/verbs/ibv/off_loop_cm.h"
 #include "lib/verbs/ibv/queue_pair.h"
-#include "lib/verbs/ibv/rdma_cm.h"
 #include "lib/verbs/ibv/shared_receives.h"
-#include "lib/verbs/ibv/tcp_cm.h"
+#include "lib/verbs/ibv/tcp/tcp_cm.h"
+#include "lib/verbs/ibv/translation/errors.h"
+#include "lib/verbs/ibv/translation/gid.h"
 
 namespace tokamak::verbs::ibv {
 namespace {

@@ -18,7 +18,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "lib/verbs/ibv/device_name.h"
+#include "lib/verbs/ibv/translation/device_name.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::verbs::ibv {

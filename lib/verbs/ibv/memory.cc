@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "lib/verbs/ibv/errors.h"
+#include "lib/verbs/ibv/translation/errors.h"
 
 namespace tokamak::verbs::ibv {
 namespace {

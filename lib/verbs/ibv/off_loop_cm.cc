@@ -1,6 +1,6 @@
 #include "lib/verbs/ibv/off_loop_cm.h"
 
-#include "lib/verbs/ibv/connection_rules.h"
+#include "lib/verbs/ibv/cm/connection_rules.h"
 #include "lib/verbs/ibv/off_loop_connection.h"
 #include "lib/verbs/ibv/off_loop_listener.h"
 

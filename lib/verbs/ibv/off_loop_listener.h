@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "lib/base/lifetime.h"
 #include "lib/verbs/ibv/call_thread.h"
-#include "lib/verbs/ibv/connection_rules.h"
+#include "lib/verbs/ibv/cm/connection_rules.h"
 #include "lib/verbs/ibv/inbox.h"
 #include "lib/verbs/verbs.h"
 

@@ -16,8 +16,8 @@
 #include "absl/types/span.h"
 #include "lib/verbs/ibv/async_events.h"
 #include "lib/verbs/ibv/memory.h"
-#include "lib/verbs/ibv/posting.h"
-#include "lib/verbs/ibv/shared_slots.h"
+#include "lib/verbs/ibv/posting/posting.h"
+#include "lib/verbs/ibv/posting/shared_slots.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::verbs::ibv {

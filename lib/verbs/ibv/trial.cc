@@ -3,8 +3,8 @@
 #include <cerrno>
 
 #include "absl/cleanup/cleanup.h"
-#include "lib/verbs/ibv/errors.h"
-#include "lib/verbs/ibv/limits.h"
+#include "lib/verbs/ibv/translation/errors.h"
+#include "lib/verbs/ibv/translation/limits.h"
 
 namespace tokamak::verbs::ibv {
 namespace {

@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "lib/verbs/ibv/attributes.h"
+#include "lib/verbs/ibv/translation/attributes.h"
 
 namespace tokamak::verbs::ibv {
 

@@ -13,8 +13,8 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "lib/verbs/datagrams.h"
-#include "lib/verbs/soft/datagram_core.h"
 #include "lib/verbs/soft/nic.h"
+#include "lib/verbs/soft/ud/datagram_core.h"
 
 namespace tokamak::verbs::soft {
 

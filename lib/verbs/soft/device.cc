@@ -4,13 +4,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "lib/verbs/soft/completion_ring.h"
-#include "lib/verbs/soft/connection_manager.h"
+#include "lib/verbs/soft/cm/connection_manager.h"
 #include "lib/verbs/soft/datagram_queue_pair.h"
 #include "lib/verbs/soft/memory_handles.h"
 #include "lib/verbs/soft/nic.h"
 #include "lib/verbs/soft/queue_pair.h"
 #include "lib/verbs/soft/shared_receive_queue.h"
+#include "lib/verbs/soft/state/completion_ring.h"
 
 namespace tokamak::verbs::soft {
 namespace {

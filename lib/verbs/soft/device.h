@@ -18,9 +18,9 @@
 #include "absl/status/statusor.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/trace.h"
-#include "lib/verbs/soft/counters.h"
 #include "lib/verbs/soft/device_options.h"
 #include "lib/verbs/soft/fabric.h"
+#include "lib/verbs/soft/state/counters.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::verbs::soft {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "lib/base/time.h"
-#include "lib/verbs/soft/congestion.h"
+#include "lib/verbs/soft/congestion/congestion.h"
 #include "lib/verbs/soft/host_memory.h"
 #include "lib/verbs/types.h"
 

@@ -18,7 +18,7 @@
 #include "absl/types/span.h"
 #include "lib/base/event_loop.h"
 #include "lib/verbs/soft/number_share.h"
-#include "lib/verbs/soft/packet.h"
+#include "lib/verbs/soft/packets/packet.h"
 #include "lib/verbs/types.h"
 
 namespace tokamak::verbs::soft {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
-#include "lib/verbs/soft/congestion.h"
+#include "lib/verbs/soft/congestion/congestion.h"
 
 namespace tokamak::verbs::soft {
 namespace {
@@ -71,16 +71,16 @@ Nic::Nic(base::EventLoop& loop, base::Trace& trace, const DeviceOptions& options
     : options_(options),
       numbers_(options.seed, kOwnStream),
       manager_numbers_(options.seed, kManagerStream),
-      engine_(
+      nic_state_(
           loop, trace, options_, SecretNumbers(options.seed, kKeyStream), [this] { Wake(); }, [this] { OnTimer(); }),
       table_(SecretNumbers(options.seed, kNumberStream)),
       doorbell_(loop.MakeSignal([this] { OnDoorbell(); })) {
   mad_psn_ = static_cast<uint32_t>(numbers_.Below(kPsnMask + 1));
-  engine_.on_first_data = [this](uint32_t number) REQUIRES_NIC_MUTEX { manager_->OnFirstData(number); };
-  engine_.on_error = [this](uint32_t number) REQUIRES_NIC_MUTEX {
+  nic_state_.on_first_data = [this](uint32_t number) REQUIRES_NIC_MUTEX { manager_->OnFirstData(number); };
+  nic_state_.on_error = [this](uint32_t number) REQUIRES_NIC_MUTEX {
     if (!walking_) manager_->OnError(number);
   };
-  engine_.on_receive_limit = [this](SharedReceives& receives) {
+  nic_state_.on_receive_limit = [this](SharedReceives& receives) {
     watches_.Tell({DeviceEvent::kReceiveLimit, 0, receives.handle()});
   };
 }
@@ -88,17 +88,17 @@ Nic::Nic(base::EventLoop& loop, base::Trace& trace, const DeviceOptions& options
 // The last word is the connection manager's: peers of connections that were dropped just before are
 // told so.
 Nic::~Nic() {
-  engine_.outbox.set_limit(SIZE_MAX);
+  nic_state_.outbox.set_limit(SIZE_MAX);
   while (port_ != nullptr && !port_busy_ && has_data()) {
     AddMads();
-    if (engine_.outbox.empty() || !FlushOutbox()) break;
+    if (nic_state_.outbox.empty() || !FlushOutbox()) break;
   }
   manager_.reset();  // it uses the rest
 }
 
 void Nic::OnPackets(absl::Span<const Packet> packets) {
   BeginTurn();
-  ++engine_.counters.batches_received;
+  ++nic_state_.counters.batches_received;
   for (const Packet& packet : packets) Dispatch(packet);
   EndTurn();
 }
@@ -123,13 +123,13 @@ void Nic::OnTimer() {
 void Nic::BeginTurn() {
   mutex_.LockForNic();
   in_turn_ = true;
-  engine_.alarms.Begin();
+  nic_state_.alarms.Begin();
 }
 
 void Nic::EndTurn() {
   AnswerDoorbells();
   FinishTurns();
-  engine_.alarms.Fire();
+  nic_state_.alarms.Fire();
   Publish();
   Transmit();
   Publish();
@@ -137,33 +137,33 @@ void Nic::EndTurn() {
   // an overrun gave room. Each such turn carries requests out or sends, so it does not go round for
   // nothing.
   if (has_work()) Wake();
-  engine_.alarms.End();
+  nic_state_.alarms.End();
   in_turn_ = false;
   mutex_.unlock();
 }
 
 void Nic::Dispatch(const Packet& packet) {
-  DeviceCounters& counters = engine_.counters;
-  engine_.Trace(base::TraceKind::kPacketReceived, packet.psn, engine_.tracing() ? packet.payload_length() : 0);
-  if (packet.corrupt) return engine_.Drop(packet, &counters.dropped_corrupt);
-  if (!IsKnown(packet.opcode)) return engine_.Drop(packet, &counters.dropped_unknown_opcode);
-  if ((packet.pkey | kFullMembership) != kDefaultPkey) return engine_.Drop(packet, &counters.dropped_wrong_pkey);
+  DeviceCounters& counters = nic_state_.counters;
+  nic_state_.Trace(base::TraceKind::kPacketReceived, packet.psn, nic_state_.tracing() ? packet.payload_length() : 0);
+  if (packet.corrupt) return nic_state_.Drop(packet, &counters.dropped_corrupt);
+  if (!IsKnown(packet.opcode)) return nic_state_.Drop(packet, &counters.dropped_unknown_opcode);
+  if ((packet.pkey | kFullMembership) != kDefaultPkey) return nic_state_.Drop(packet, &counters.dropped_wrong_pkey);
   if (packet.destination == kManagementQueuePair) return DispatchToManager(packet);
   if (packet.destination == kMulticastQueuePair || packet.came_to_group()) return DispatchToGroup(packet);
   QueuePairCore* queue_pair = table_.Find(packet.destination);
-  if (queue_pair == nullptr) return engine_.Drop(packet, &counters.dropped_unknown_queue_pair);
+  if (queue_pair == nullptr) return nic_state_.Drop(packet, &counters.dropped_unknown_queue_pair);
   queue_pair->Receive(packet);
 }
 
 void Nic::DispatchToManager(const Packet& packet) {
-  DeviceCounters& counters = engine_.counters;
+  DeviceCounters& counters = nic_state_.counters;
   if (packet.opcode != PacketOpcode::kDatagramSendOnly || packet.came_to_group()) {
-    return engine_.Drop(packet, &counters.dropped_unknown_opcode);
+    return nic_state_.Drop(packet, &counters.dropped_unknown_opcode);
   }
-  if (packet.qkey != kManagementQkey) return engine_.Drop(packet, &counters.dropped_wrong_qkey);
+  if (packet.qkey != kManagementQkey) return nic_state_.Drop(packet, &counters.dropped_wrong_qkey);
   switch (manager_->OnMad(packet)) {
     case DatagramResult::kNoMessage:
-      return engine_.Drop(packet, &counters.dropped_bad_datagram);
+      return nic_state_.Drop(packet, &counters.dropped_bad_datagram);
     case DatagramResult::kRefused:
       ++counters.connections_refused;
       break;
@@ -176,18 +176,18 @@ void Nic::DispatchToManager(const Packet& packet) {
 void Nic::DispatchToGroup(const Packet& packet) {
   const MulticastGroups::Members* const members =
       packet.destination == kMulticastQueuePair ? groups_.Find(packet.group) : nullptr;
-  if (members == nullptr) return engine_.Drop(packet, &engine_.counters.dropped_unknown_group);
+  if (members == nullptr) return nic_state_.Drop(packet, &nic_state_.counters.dropped_unknown_group);
   for (DatagramCore* member : *members) member->Receive(packet);
 }
 
 void Nic::FinishTurns() {
-  while (QueuePairCore* queue_pair = engine_.touched.TakeFirst()) queue_pair->FinishTurn();
+  while (QueuePairCore* queue_pair = nic_state_.touched.TakeFirst()) queue_pair->FinishTurn();
 }
 
 void Nic::Transmit() {
   Notify();
   if (port_busy_) return;
-  if (has_data()) engine_.AnswerPatient();
+  if (has_data()) nic_state_.AnswerPatient();
   for (int batches = 0; has_data(); ++batches) {
     if (batches == kBatchesPerTurn || mutex_.owner_waits()) {
       Wake();
@@ -200,9 +200,9 @@ void Nic::Transmit() {
       port_busy_ = true;
       return;
     }
-    engine_.outbox.set_limit(room);
+    nic_state_.outbox.set_limit(room);
     Fill();
-    if (engine_.outbox.empty()) return;
+    if (nic_state_.outbox.empty()) return;
     const bool all_taken = FlushOutbox();
     SettleDepartures();
     if (!all_taken) return;
@@ -212,11 +212,11 @@ void Nic::Transmit() {
 // Congestion notifications, each alone: they are rare, and no data may go before them.
 void Nic::Notify() {
   while (!notifications_busy_) {
-    QueuePairCore* queue_pair = engine_.notifiers.TakeFirst();
+    QueuePairCore* queue_pair = nic_state_.notifiers.TakeFirst();
     if (queue_pair == nullptr) return;
     if (queue_pair->Notify(*port_)) continue;
     notifications_busy_ = true;
-    ++engine_.counters.port_busy;
+    ++nic_state_.counters.port_busy;
   }
 }
 
@@ -225,31 +225,31 @@ void Nic::Fill() {
   AddAnswers();
   AddMads();
   size_t idle = 0;  // queue pairs in a row that had more to say but could not
-  while (!engine_.outbox.full() && idle <= engine_.ready.size()) {
-    QueuePairCore* queue_pair = engine_.TakeNext();
+  while (!nic_state_.outbox.full() && idle <= nic_state_.ready.size()) {
+    QueuePairCore* queue_pair = nic_state_.TakeNext();
     if (queue_pair == nullptr) return;
-    const size_t before = engine_.outbox.size();
+    const size_t before = nic_state_.outbox.size();
     if (!queue_pair->Emit()) {
       idle = 0;
       continue;
     }
     queue_pair->MarkReady();
-    idle = engine_.outbox.size() == before ? idle + 1 : 0;
+    idle = nic_state_.outbox.size() == before ? idle + 1 : 0;
   }
 }
 
 void Nic::AddAnswers() {
-  while (!engine_.outbox.full()) {
-    QueuePairCore* queue_pair = engine_.answers.TakeFirst();
+  while (!nic_state_.outbox.full()) {
+    QueuePairCore* queue_pair = nic_state_.answers.TakeFirst();
     if (queue_pair == nullptr) return;
     queue_pair->EmitAnswer();
   }
 }
 
 void Nic::AddMads() {
-  while (mads_added_ < mads_.size() && !engine_.outbox.full()) {
+  while (mads_added_ < mads_.size() && !nic_state_.outbox.full()) {
     const Mad& mad = mads_[mads_added_++];
-    Packet& packet = engine_.outbox.Add(kManagementQueuePair);
+    Packet& packet = nic_state_.outbox.Add(kManagementQueuePair);
     packet.opcode = PacketOpcode::kDatagramSendOnly;
     packet.destination = kManagementQueuePair;
     packet.psn = mad_psn_;
@@ -258,25 +258,25 @@ void Nic::AddMads() {
     packet.peer = mad.peer;
     packet.payload[packet.slices++] = {mad.bytes.data(), kMadSize};
     mad_psn_ = (mad_psn_ + 1) & kPsnMask;
-    ++engine_.counters.datagrams_sent;
+    ++nic_state_.counters.datagrams_sent;
   }
 }
 
 // Returns whether the port took everything.
 bool Nic::FlushOutbox() {
-  const absl::Span<const Packet> packets = engine_.outbox.waiting();
-  const size_t taken = engine_.outbox.Flush(*port_);
-  ++engine_.counters.batches_sent;
-  if (engine_.tracing()) {
+  const absl::Span<const Packet> packets = nic_state_.outbox.waiting();
+  const size_t taken = nic_state_.outbox.Flush(*port_);
+  ++nic_state_.counters.batches_sent;
+  if (nic_state_.tracing()) {
     for (const Packet& packet : packets.first(taken)) {
-      engine_.Trace(base::TraceKind::kPacketSent, packet.psn, packet.payload_length());
+      nic_state_.Trace(base::TraceKind::kPacketSent, packet.psn, packet.payload_length());
     }
   }
-  if (engine_.outbox.empty()) {
+  if (nic_state_.outbox.empty()) {
     for (; mads_added_ > 0; --mads_added_) mads_.pop_front();
     return true;
   }
-  ++engine_.counters.port_busy;
+  ++nic_state_.counters.port_busy;
   port_busy_ = true;
   return false;
 }
@@ -320,20 +320,20 @@ void Nic::AnswerDoorbells() {
 }
 
 void Nic::Publish() {
-  while (!engine_.overrun.empty()) {
-    CompletionRing* ring = engine_.overrun.back();
-    engine_.overrun.pop_back();
+  while (!nic_state_.overrun.empty()) {
+    CompletionRing* ring = nic_state_.overrun.back();
+    nic_state_.overrun.pop_back();
     EndOverrun(*ring);
   }
-  for (CompletionRing* ring : engine_.unpublished) {
+  for (CompletionRing* ring : nic_state_.unpublished) {
     ring->unpublished = false;
     ring->Publish();
   }
-  engine_.unpublished.clear();
+  nic_state_.unpublished.clear();
 }
 
 void Nic::EndOverrun(CompletionRing& ring) {
-  ++engine_.counters.completion_queue_overruns;
+  ++nic_state_.counters.completion_queue_overruns;
   LOG(ERROR) << options_.name << ": a completion queue of " << ring.depth() << " is overrun; its queue pairs end";
   watches_.Tell({DeviceEvent::kCompletionQueueOverrun});
   table_.ForEach([&](QueuePairCore& queue_pair) REQUIRES_NIC_MUTEX {
@@ -372,17 +372,18 @@ absl::Status Nic::Plug(base::EventLoop& loop, Fabric& fabric, const DeviceOption
   if (address_.udp_port == kRoceUdpPort) address_.udp_port = 0;
   limits_ = MakeLimits(RoundMtu(std::min(port_->max_mtu(), options.max_mtu)));
   // Peers are taken to have as much room as we have.
-  engine_.reads.set_window(port_->receive_window());
+  nic_state_.reads.set_window(port_->receive_window());
   if (options.congestion != CongestionControl::kNone) {
     const uint32_t together = options.nic_packets != 0 ? options.nic_packets : PortPackets();
-    engine_.sends.set_window(std::max(together, options.window_packets));
+    nic_state_.sends.set_window(std::max(together, options.window_packets));
   }
   return absl::OkStatus();
 }
 
 // Those whose packets have not all left come again.
 void Nic::SettleDepartures() {
-  for (size_t listed = engine_.departing.size(); listed > 0; --listed) engine_.departing.TakeFirst()->OnDeparture();
+  for (size_t listed = nic_state_.departing.size(); listed > 0; --listed)
+    nic_state_.departing.TakeFirst()->OnDeparture();
 }
 
 void Nic::LeaveControl() {
@@ -412,32 +413,32 @@ absl::Status CheckRegion(absl::Span<uint8_t> memory, Access access) {
 
 absl::StatusOr<uint32_t> Nic::Register(DomainId domain, const RegionMemory& memory, Access access) {
   if (absl::Status s = CheckRegion(memory.bytes, access); !s.ok()) return s;
-  const uint32_t key = engine_.keys.Add(domain, memory, access);
+  const uint32_t key = nic_state_.keys.Add(domain, memory, access);
   if (key == 0) return NoMoreKeys();
   return key;
 }
 
 absl::Status Nic::Reregister(uint32_t key, DomainId domain, const RegionMemory& memory, Access access) {
   if (absl::Status s = CheckRegion(memory.bytes, access); !s.ok()) return s;
-  engine_.keys.Change(key, domain, memory, access);
-  engine_.counters.dropped_before_send += engine_.outbox.DropKey(key);
+  nic_state_.keys.Change(key, domain, memory, access);
+  nic_state_.counters.dropped_before_send += nic_state_.outbox.DropKey(key);
   return absl::OkStatus();
 }
 
 void Nic::Deregister(uint32_t key) {
-  engine_.keys.Remove(key);
-  engine_.counters.dropped_before_send += engine_.outbox.DropKey(key);
+  nic_state_.keys.Remove(key);
+  nic_state_.counters.dropped_before_send += nic_state_.outbox.DropKey(key);
 }
 
 absl::StatusOr<WindowId> Nic::CreateWindow(DomainId domain) {
-  const WindowId window = engine_.keys.AddWindow(domain);
+  const WindowId window = nic_state_.keys.AddWindow(domain);
   if (window.key == 0) return NoMoreKeys();
   return window;
 }
 
 void Nic::DestroyWindow(const WindowId& window) {
-  const uint32_t bound = engine_.keys.RemoveWindow(window);
-  engine_.counters.dropped_before_send += engine_.outbox.DropKey(bound);
+  const uint32_t bound = nic_state_.keys.RemoveWindow(window);
+  nic_state_.counters.dropped_before_send += nic_state_.outbox.DropKey(bound);
 }
 
 absl::Status Nic::Reserve(QueuePairParts* parts) {
@@ -452,7 +453,7 @@ absl::Status Nic::Reserve(QueuePairParts* parts) {
 absl::StatusOr<ConnectedCore*> Nic::CreateQueuePair(QueuePairParts parts, const QueuePairOptions& options) {
   if (absl::Status s = Reserve(&parts); !s.ok()) return s;
   const uint32_t number = parts.number;
-  auto* queue_pair = new ConnectedCore(engine_, std::move(parts), options, MakeOwnCongestion());
+  auto* queue_pair = new ConnectedCore(nic_state_, std::move(parts), options, MakeOwnCongestion());
   table_.Insert(number, queue_pair);
   return queue_pair;
 }
@@ -461,7 +462,7 @@ absl::StatusOr<DatagramCore*> Nic::CreateDatagramQueuePair(QueuePairParts parts,
                                                            const DatagramQueuePairOptions& options) {
   if (absl::Status s = Reserve(&parts); !s.ok()) return s;
   const uint32_t number = parts.number;
-  auto* queue_pair = new DatagramCore(engine_, std::move(parts), options, port_->address(), limits_.active_mtu);
+  auto* queue_pair = new DatagramCore(nic_state_, std::move(parts), options, port_->address(), limits_.active_mtu);
   table_.Insert(number, queue_pair);
   return queue_pair;
 }
@@ -533,7 +534,7 @@ absl::Status Nic::Modify(uint32_t number, QueuePairState state, const QueuePairA
 
 void Nic::ArmShared(SharedReceives& receives, uint32_t limit) {
   receives.Arm(limit);
-  if (receives.RanLow()) engine_.on_receive_limit(receives);
+  if (receives.RanLow()) nic_state_.on_receive_limit(receives);
 }
 
 void Nic::CloseShared(SharedReceives& receives) {
@@ -547,7 +548,7 @@ void Nic::CloseShared(SharedReceives& receives) {
 }
 
 DeviceCounters Nic::counters() const {
-  DeviceCounters counters = engine_.counters;
+  DeviceCounters counters = nic_state_.counters;
   counters.queue_pairs = gone_;
   table_.ForEach([&](QueuePairCore& queue_pair) REQUIRES_NIC_MUTEX { counters.queue_pairs.Add(queue_pair.counters); });
   return counters;
@@ -564,7 +565,7 @@ absl::StatusOr<QueuePairCounters> Nic::queue_pair_counters(uint32_t number) cons
 void Nic::SendMad(const Address& peer, absl::Span<const uint8_t> mad) {
   CHECK_EQ(mad.size(), kMadSize);
   if (mads_.size() >= kMaxMadsWaiting) {
-    ++engine_.counters.dropped_datagrams;
+    ++nic_state_.counters.dropped_datagrams;
     return;
   }
   Mad& waiting = mads_.emplace_back();

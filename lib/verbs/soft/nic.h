@@ -24,17 +24,17 @@
 #include "lib/base/trace.h"
 #include "lib/verbs/datagrams.h"
 #include "lib/verbs/device_watches.h"
-#include "lib/verbs/soft/connected_core.h"
-#include "lib/verbs/soft/datagram_core.h"
+#include "lib/verbs/soft/cm/management.h"
 #include "lib/verbs/soft/device_options.h"
-#include "lib/verbs/soft/engine.h"
 #include "lib/verbs/soft/fabric.h"
-#include "lib/verbs/soft/management.h"
-#include "lib/verbs/soft/multicast_groups.h"
-#include "lib/verbs/soft/nic_mutex.h"
-#include "lib/verbs/soft/queue_pair_core.h"
 #include "lib/verbs/soft/queue_pair_table.h"
-#include "lib/verbs/soft/secret_numbers.h"
+#include "lib/verbs/soft/rc/connected_core.h"
+#include "lib/verbs/soft/state/nic_mutex.h"
+#include "lib/verbs/soft/state/nic_state.h"
+#include "lib/verbs/soft/state/queue_pair_core.h"
+#include "lib/verbs/soft/state/secret_numbers.h"
+#include "lib/verbs/soft/ud/datagram_core.h"
+#include "lib/verbs/soft/ud/multicast_groups.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::verbs::soft {
@@ -71,7 +71,7 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   void RingDoorbell(QueuePairCore& queue_pair);
 
   // The same: what a window's key will be after its next bind.
-  uint32_t NextKey(uint32_t key) const ABSL_NO_THREAD_SAFETY_ANALYSIS { return engine_.keys.NextKey(key); }
+  uint32_t NextKey(uint32_t key) const ABSL_NO_THREAD_SAFETY_ANALYSIS { return nic_state_.keys.NextKey(key); }
 
   // The same: runs `call` on the NIC loop's thread and returns when it has returned, see
   // DeviceOptions::run_on_nic_loop.
@@ -118,13 +118,13 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   NicMutex& mutex() override { return mutex_; }
   const Limits& limits() const override { return limits_; }
   const Address& address() const override { return address_; }
-  AlarmClock& alarms() override REQUIRES_NIC_MUTEX { return engine_.alarms; }
+  AlarmClock& alarms() override REQUIRES_NIC_MUTEX { return nic_state_.alarms; }
   SecretNumbers& numbers() override REQUIRES_NIC_MUTEX { return manager_numbers_; }
   NumberShare share() const override REQUIRES_NIC_MUTEX { return port_->numbers(); }
   absl::Status Serve(uint64_t service_id) override REQUIRES_NIC_MUTEX { return port_->Serve(service_id); }
   void Withdraw(uint64_t service_id) override REQUIRES_NIC_MUTEX { port_->Withdraw(service_id); }
   void Trace(base::TraceKind kind, uint32_t number, uint64_t size) override REQUIRES_NIC_MUTEX {
-    engine_.Trace(kind, number, size);
+    nic_state_.Trace(kind, number, size);
   }
   void SendMad(const Address& peer, absl::Span<const uint8_t> mad) override REQUIRES_NIC_MUTEX;
   bool Exists(uint32_t number) const override REQUIRES_NIC_MUTEX { return Connected(number) != nullptr; }
@@ -172,11 +172,11 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   void AddMads() REQUIRES_NIC_MUTEX;
   bool FlushOutbox() REQUIRES_NIC_MUTEX;
   bool has_data() const REQUIRES_NIC_MUTEX {
-    return engine_.anyone_next() || mads_added_ < mads_.size() || !engine_.outbox.empty();
+    return nic_state_.anyone_next() || mads_added_ < mads_.size() || !nic_state_.outbox.empty();
   }
   // There is something that the port may take.
   bool has_work() const REQUIRES_NIC_MUTEX {
-    return (!port_busy_ && has_data()) || (!notifications_busy_ && !engine_.notifiers.empty());
+    return (!port_busy_ && has_data()) || (!notifications_busy_ && !nic_state_.notifiers.empty());
   }
 
   // In a turn or a control call.
@@ -200,7 +200,7 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   SecretNumbers manager_numbers_ GUARDED_BY_NIC_MUTEX;
   std::atomic<bool> woken_{false};                  // the doorbell was raised and has not been answered
   std::atomic<QueuePairCore*> doorbells_{nullptr};  // a stack, through next_doorbell
-  Engine engine_;
+  NicState nic_state_;
   QueuePairTable table_ GUARDED_BY_NIC_MUTEX;
   MulticastGroups groups_ GUARDED_BY_NIC_MUTEX;
   QueuePairCounters gone_ GUARDED_BY_NIC_MUTEX;  // of queue pairs that were destroyed

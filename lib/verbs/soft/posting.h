@@ -9,8 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "lib/verbs/soft/nic.h"
-#include "lib/verbs/soft/queue_pair_core.h"
-#include "lib/verbs/soft/work_queue.h"
+#include "lib/verbs/soft/state/queue_pair_core.h"
+#include "lib/verbs/soft/state/work_queue.h"
 #include "lib/verbs/types.h"
 #include "lib/verbs/verbs.h"
 

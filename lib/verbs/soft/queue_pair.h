@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "lib/verbs/soft/connected_core.h"
 #include "lib/verbs/soft/nic.h"
+#include "lib/verbs/soft/rc/connected_core.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::verbs::soft {

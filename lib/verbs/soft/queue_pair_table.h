@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "lib/verbs/soft/number_share.h"
-#include "lib/verbs/soft/packet.h"
-#include "lib/verbs/soft/secret_numbers.h"
+#include "lib/verbs/soft/packets/packet.h"
+#include "lib/verbs/soft/state/secret_numbers.h"
 
 namespace tokamak::verbs::soft {
 

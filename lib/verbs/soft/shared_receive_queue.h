@@ -13,7 +13,7 @@
 #include "absl/types/span.h"
 #include "lib/verbs/soft/nic.h"
 #include "lib/verbs/soft/posting.h"
-#include "lib/verbs/soft/shared_receives.h"
+#include "lib/verbs/soft/state/shared_receives.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::verbs::soft {

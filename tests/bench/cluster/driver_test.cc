@@ -10,7 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "gtest/gtest.h"
-#include "sim/cluster.h"
+#include "sim/cluster/cluster.h"
 #include "tests/bench/cluster/report.h"
 #include "tests/bench/cluster/virtual_collective.h"
 

@@ -10,7 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
-#include "lib/os/child_process.h"
+#include "lib/os/process/child_process.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/short_folder.h"
 

@@ -38,7 +38,7 @@ struct Settings {
   uint32_t ranks = 8;
   std::string costs;
   std::string rate;
-  std::string policy;  // a table's text (lib/transport/policy.h); empty: hardware's
+  std::string policy;  // a table's text (lib/transport/policy/policy.h); empty: hardware's
   // Of the measurement.
   bool keep = false;
   uint32_t warm_up = 2;

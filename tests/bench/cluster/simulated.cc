@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "sim/costs/presets.h"
-#include "sim/fabric/rate.h"
+#include "sim/fabric/link/rate.h"
 #include "tests/bench/cluster/report.h"
 #include "tests/bench/cluster/settings.h"
 #include "tests/bench/cluster/virtual_run.h"

@@ -8,7 +8,7 @@
 
 #include "gtest/gtest.h"
 #include "lib/base/trace.h"
-#include "sim/sim_network.h"
+#include "sim/network/sim_network.h"
 
 namespace tokamak::bench {
 namespace {

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "lib/transport/policy.h"
-#include "sim/cluster.h"
+#include "lib/transport/policy/policy.h"
+#include "sim/cluster/cluster.h"
 #include "sim/costs/host_costs.h"
-#include "sim/fabric/rate.h"
+#include "sim/fabric/link/rate.h"
 #include "tests/bench/cluster/driver.h"
 #include "tests/bench/cluster/plan.h"
 #include "tests/bench/cluster/settings.h"

@@ -14,7 +14,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "lib/os/child_process.h"
+#include "lib/os/process/child_process.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/short_folder.h"
 

@@ -10,7 +10,7 @@
 #include "absl/strings/match.h"
 #include "lib/base/trace.h"
 #include "lib/verbs/soft/device.h"
-#include "sim/loopback_fabric.h"
+#include "sim/network/loopback_fabric.h"
 #include "tests/cli/doctor/sick_device.h"
 
 namespace tokamak::cli::doctor {

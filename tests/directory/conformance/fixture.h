@@ -81,7 +81,7 @@ class DirectoryConformance : public testing::TestWithParam<BackendCase> {
 
   using Joined = absl::StatusOr<JoinReply>;
   using Updated = absl::StatusOr<UpdateStatuses>;
-  using Located = absl::StatusOr<ObjectInfo>;
+  using Located = absl::StatusOr<LocatedObject>;
   using Deleted = absl::StatusOr<DeleteReply>;
   using Verified = absl::StatusOr<std::vector<uint32_t>>;
   using NodeList = absl::StatusOr<std::vector<NodeInfo>>;

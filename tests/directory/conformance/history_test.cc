@@ -76,7 +76,7 @@ class History final {
   void BeginPull(const NodeId& name, const std::string& object) {
     Node& node = nodes_[name];
     if (node.copies.count(object) != 0 || node.coming.count(object) != 0) return;
-    const absl::StatusOr<ObjectInfo> located = test_.Locate(object, {}, name);
+    const absl::StatusOr<LocatedObject> located = test_.Locate(object, {}, name);
     if (!located.ok()) {
       EXPECT_TRUE(absl::IsNotFound(located.status())) << located.status();
       return;

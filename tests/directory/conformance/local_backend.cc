@@ -1,6 +1,6 @@
 // The local directory, in virtual time.
 #include "lib/directory/local.h"
-#include "sim/sim_loop.h"
+#include "sim/time/sim_loop.h"
 #include "tests/directory/conformance/backend.h"
 
 namespace tokamak::directory {

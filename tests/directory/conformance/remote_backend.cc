@@ -2,7 +2,7 @@
 #include "lib/directory/local.h"
 #include "lib/directory/remote/remote.h"
 #include "lib/directory/remote/server.h"
-#include "sim/sim_loop.h"
+#include "sim/time/sim_loop.h"
 #include "tests/directory/conformance/backend.h"
 #include "tests/directory/fake_caller.h"
 

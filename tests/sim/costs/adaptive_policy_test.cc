@@ -1,6 +1,6 @@
 // What the adaptive policy learns is what the closed form says: pulls between two hosts at one
 // switch, whose threshold is known, before and after what they cost has changed.
-#include "lib/transport/adaptive_policy.h"
+#include "lib/transport/policy/adaptive_policy.h"
 
 #include <algorithm>
 #include <cmath>

@@ -10,9 +10,9 @@
 #include "lib/base/bytes.h"
 #include "lib/base/trace.h"
 #include "lib/verbs/soft/device.h"
-#include "sim/fabric/generators.h"
 #include "sim/fabric/switched_fabric.h"
-#include "sim/sim_loop.h"
+#include "sim/fabric/topology/generators.h"
+#include "sim/time/sim_loop.h"
 
 namespace tokamak::sim {
 namespace {

@@ -11,12 +11,12 @@
 #include "gtest/gtest.h"
 #include "lib/base/trace.h"
 #include "lib/transport/endpoint.h"
-#include "lib/transport/registration.h"
+#include "lib/transport/memory/registration.h"
 #include "lib/verbs/soft/device.h"
 #include "sim/costs/costed_device.h"
-#include "sim/fabric/generators.h"
 #include "sim/fabric/switched_fabric.h"
-#include "sim/sim_loop.h"
+#include "sim/fabric/topology/generators.h"
+#include "sim/time/sim_loop.h"
 
 namespace tokamak::sim {
 

@@ -14,9 +14,9 @@
 #include "glog/logging.h"
 #include "gtest/gtest.h"
 #include "lib/os/epoll_loop.h"
-#include "sim/fabric/generators.h"
 #include "sim/fabric/switched_fabric.h"
-#include "sim/sim_loop.h"
+#include "sim/fabric/topology/generators.h"
+#include "sim/time/sim_loop.h"
 #include "tests/sim/emulation/frame_bytes.h"
 
 namespace tokamak::sim {

@@ -1,5 +1,5 @@
 // Who sends next.
-#include "sim/fabric/class_scheduler.h"
+#include "sim/fabric/switch/class_scheduler.h"
 
 #include <array>
 

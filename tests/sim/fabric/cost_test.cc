@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/fabric/generators.h"
+#include "sim/fabric/topology/generators.h"
 #include "tests/sim/fabric/nic_rig.h"
 #include "tests/support/allocations.h"
 

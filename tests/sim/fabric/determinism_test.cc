@@ -1,6 +1,6 @@
 // The same seed gives the same events at the same times, another seed others.
 #include "gtest/gtest.h"
-#include "sim/fabric/generators.h"
+#include "sim/fabric/topology/generators.h"
 #include "tests/sim/fabric/nic_rig.h"
 
 namespace tokamak::sim {

@@ -1,7 +1,7 @@
 // Which packets get the mark of congestion.
 #include <cmath>
 
-#include "sim/fabric/ecn_marker.h"
+#include "sim/fabric/switch/ecn_marker.h"
 #include "tests/sim/fabric/parts_fixture.h"
 
 namespace tokamak::sim {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "sim/fabric/generators.h"
+#include "sim/fabric/topology/generators.h"
 #include "tests/sim/fabric/nic_rig.h"
 
 namespace tokamak::sim {

@@ -1,5 +1,5 @@
 // A line of frames that grows.
-#include "sim/fabric/flight_ring.h"
+#include "sim/fabric/link/flight_ring.h"
 
 #include "gtest/gtest.h"
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "sim/fabric/generators.h"
 #include "sim/fabric/switched_fabric.h"
-#include "sim/sim_loop.h"
+#include "sim/fabric/topology/generators.h"
+#include "sim/time/sim_loop.h"
 
 namespace tokamak::sim {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "sim/fabric/generators.h"
+#include "sim/fabric/topology/generators.h"
 #include "tests/sim/fabric/nic_rig.h"
 
 namespace tokamak::sim {

@@ -1,5 +1,5 @@
 // One direction of a cable: when frames arrive, which do not, and that each is accounted for.
-#include "sim/fabric/link.h"
+#include "sim/fabric/link/link.h"
 
 #include <cmath>
 

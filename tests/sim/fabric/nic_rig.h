@@ -12,8 +12,8 @@
 #include "lib/verbs/verbs.h"
 #include "sim/fabric/hash_observer.h"
 #include "sim/fabric/switched_fabric.h"
-#include "sim/fabric/topology.h"
-#include "sim/sim_loop.h"
+#include "sim/fabric/topology/topology.h"
+#include "sim/time/sim_loop.h"
 
 namespace tokamak::sim {
 

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "sim/fabric/environment.h"
-#include "sim/fabric/link.h"
-#include "sim/fabric/switch.h"
-#include "sim/sim_loop.h"
+#include "sim/fabric/link/environment.h"
+#include "sim/fabric/link/link.h"
+#include "sim/fabric/switch/switch.h"
+#include "sim/time/sim_loop.h"
 
 namespace tokamak::sim {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "sim/fabric/egress_port.h"
+#include "sim/fabric/switch/egress_port.h"
 #include "tests/sim/fabric/parts_fixture.h"
 
 namespace tokamak::sim {

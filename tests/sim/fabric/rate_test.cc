@@ -1,5 +1,5 @@
 // How long bytes take on a wire.
-#include "sim/fabric/rate.h"
+#include "sim/fabric/link/rate.h"
 
 #include "gtest/gtest.h"
 

@@ -1,5 +1,5 @@
 // Ways through a topology: shortest, spread by flow, and found again when a cable goes down.
-#include "sim/fabric/routes.h"
+#include "sim/fabric/topology/routes.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "sim/fabric/generators.h"
+#include "sim/fabric/topology/generators.h"
 #include "tests/sim/fabric/nic_rig.h"
 
 namespace tokamak::sim {

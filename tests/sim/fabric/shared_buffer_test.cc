@@ -1,5 +1,5 @@
 // Who may use how much of a switch's memory.
-#include "sim/fabric/shared_buffer.h"
+#include "sim/fabric/switch/shared_buffer.h"
 
 #include "gtest/gtest.h"
 

@@ -1,5 +1,5 @@
 // Topologies as people write them, and their mistakes.
-#include "sim/fabric/topology_file.h"
+#include "sim/fabric/topology/topology_file.h"
 
 #include <fstream>
 #include <sstream>

@@ -1,11 +1,11 @@
 // What generators draw, and what a drawing must not have.
-#include "sim/fabric/topology.h"
+#include "sim/fabric/topology/topology.h"
 
 #include <functional>
 
 #include "gtest/gtest.h"
-#include "sim/fabric/generators.h"
-#include "sim/fabric/topology_builder.h"
+#include "sim/fabric/topology/generators.h"
+#include "sim/fabric/topology/topology_builder.h"
 #include "tests/sim/fabric/nic_rig.h"
 
 namespace tokamak::sim {

@@ -8,10 +8,10 @@
 #include "ns3/names.h"
 #include "ns3/string.h"
 #include "ns3/uinteger.h"
-#include "sim/fabric/generators.h"
 #include "sim/fabric/hash_observer.h"
-#include "sim/fabric/topology_file.h"
-#include "sim/sim_loop.h"
+#include "sim/fabric/topology/generators.h"
+#include "sim/fabric/topology/topology_file.h"
+#include "sim/time/sim_loop.h"
 #include "tests/sim/ns3/star_fixture.h"
 
 namespace tokamak::sim {

@@ -12,7 +12,7 @@
 #include "lib/base/random.h"
 #include "ns3/nstime.h"
 #include "ns3/simulator.h"
-#include "sim/sim_loop.h"
+#include "sim/time/sim_loop.h"
 #include "tests/base/event_loop_contract.h"
 
 namespace tokamak::base {

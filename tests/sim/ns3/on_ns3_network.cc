@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
 // Switches and cables, inside ns-3.
+#include "sim/network/switched_network.h"
 #include "sim/ns3/ns3_time.h"
-#include "sim/switched_network.h"
 #include "tests/transport/network_under_test.h"
 
 namespace tokamak::transport::testing {

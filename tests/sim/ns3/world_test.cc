@@ -2,7 +2,7 @@
 //
 // Lives of clusters inside ns-3: they keep the contract, and are those of our own virtual time.
 #include "sim/ns3/ns3_time.h"
-#include "sim/sim_time.h"
+#include "sim/time/sim_time.h"
 #include "tests/sim/short_lives.h"
 
 namespace tokamak::sim {

@@ -10,7 +10,7 @@
 #include "sim/scenario/results.h"
 #include "sim/scenario/run.h"
 #include "sim/scenario/scenario_file.h"
-#include "sim/sim_time.h"
+#include "sim/time/sim_time.h"
 
 namespace tokamak::sim {
 

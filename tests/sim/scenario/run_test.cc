@@ -1,7 +1,7 @@
 // Runs: what they promise whatever the scenario.
 #include "sim/scenario/run.h"
 
-#include "sim/scenario/ideal_time.h"
+#include "sim/scenario/load/ideal_time.h"
 #include "tests/sim/scenario/finished_run.h"
 
 namespace tokamak::sim {

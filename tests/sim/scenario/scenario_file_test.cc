@@ -7,7 +7,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "sim/fabric/json_object.h"
+#include "sim/json/json_object.h"
 #include "sim/scenario/size_distribution.h"
 
 namespace tokamak::sim {

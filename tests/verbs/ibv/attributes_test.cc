@@ -1,5 +1,5 @@
 // What ibv_modify_qp is told at each step, for each kind of link, without a device.
-#include "lib/verbs/ibv/attributes.h"
+#include "lib/verbs/ibv/translation/attributes.h"
 
 #include <cstring>
 

@@ -1,5 +1,5 @@
 // What a connection over real verbs does with its queue pair and its handler, whoever makes it.
-#include "lib/verbs/ibv/connected_queue_pair.h"
+#include "lib/verbs/ibv/cm/connected_queue_pair.h"
 
 #include <memory>
 #include <optional>

@@ -1,6 +1,6 @@
 // What two sides of a connection over real verbs settle, and what they tell each other in the
 // private data.
-#include "lib/verbs/ibv/connection_rules.h"
+#include "lib/verbs/ibv/cm/connection_rules.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -13,7 +13,7 @@
 #include "gtest/gtest.h"
 #include "lib/os/loop_thread.h"
 #include "lib/verbs/ibv/device.h"
-#include "lib/verbs/ibv/device_name.h"
+#include "lib/verbs/ibv/translation/device_name.h"
 #include "tests/support/test_devices.h"
 
 namespace tokamak::verbs::ibv {

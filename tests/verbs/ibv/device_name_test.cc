@@ -1,4 +1,4 @@
-#include "lib/verbs/ibv/device_name.h"
+#include "lib/verbs/ibv/translation/device_name.h"
 
 #include "absl/status/status.h"
 #include "gmock/gmock.h"

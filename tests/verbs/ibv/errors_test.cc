@@ -1,4 +1,4 @@
-#include "lib/verbs/ibv/errors.h"
+#include "lib/verbs/ibv/translation/errors.h"
 
 #include <sys/resource.h>
 

@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "lib/os/epoll_loop.h"
-#include "lib/verbs/ibv/attributes.h"
-#include "lib/verbs/ibv/connectable.h"
+#include "lib/verbs/ibv/cm/connectable.h"
+#include "lib/verbs/ibv/translation/attributes.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::verbs::ibv {

@@ -1,5 +1,5 @@
 // Which GID is chosen, and what is said of the others.
-#include "lib/verbs/ibv/gid.h"
+#include "lib/verbs/ibv/translation/gid.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,4 +1,4 @@
-#include "lib/verbs/ibv/limits.h"
+#include "lib/verbs/ibv/translation/limits.h"
 
 #include "gtest/gtest.h"
 

@@ -1,4 +1,4 @@
-#include "lib/verbs/ibv/path_cache.h"
+#include "lib/verbs/ibv/cm/path_cache.h"
 
 #include <arpa/inet.h>
 

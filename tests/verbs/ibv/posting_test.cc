@@ -1,4 +1,4 @@
-#include "lib/verbs/ibv/posting.h"
+#include "lib/verbs/ibv/posting/posting.h"
 
 #include <arpa/inet.h>
 

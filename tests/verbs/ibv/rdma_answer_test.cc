@@ -1,12 +1,12 @@
 // An answer that the kernel would not take is known before it is given, so that what it does not
 // take then is the asker's departure.
-#include "lib/verbs/ibv/rdma_answer.h"
+#include "lib/verbs/ibv/cm/rdma_answer.h"
 
 #include <cerrno>
 #include <string>
 
 #include "gtest/gtest.h"
-#include "lib/verbs/ibv/connection_rules.h"
+#include "lib/verbs/ibv/cm/connection_rules.h"
 
 namespace tokamak::verbs::ibv {
 namespace {

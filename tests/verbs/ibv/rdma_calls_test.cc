@@ -6,7 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "lib/verbs/ibv/rdma_cm.h"
+#include "lib/verbs/ibv/cm/rdma_cm.h"
 #include "tests/verbs/ibv/fake_queue_pair.h"
 #include "tests/verbs/ibv/recording_rdma_cm.h"
 

@@ -1,5 +1,5 @@
 // A listener that loses its device, and who has asked it meanwhile.
-#include "lib/verbs/ibv/rdma_listener.h"
+#include "lib/verbs/ibv/cm/rdma_listener.h"
 
 #include <poll.h>
 
@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "gtest/gtest.h"
-#include "lib/verbs/ibv/departures.h"
-#include "lib/verbs/ibv/rdma_core.h"
+#include "lib/verbs/ibv/cm/departures.h"
+#include "lib/verbs/ibv/cm/rdma_core.h"
 #include "tests/verbs/ibv/connections_fixture.h"
 
 namespace tokamak::verbs::ibv {

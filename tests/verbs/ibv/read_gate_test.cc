@@ -1,4 +1,4 @@
-#include "lib/verbs/ibv/read_gate.h"
+#include "lib/verbs/ibv/posting/read_gate.h"
 
 #include <cstring>
 #include <vector>

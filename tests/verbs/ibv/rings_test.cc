@@ -2,8 +2,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "lib/verbs/ibv/shared_slots.h"
-#include "lib/verbs/ibv/work_ring.h"
+#include "lib/verbs/ibv/posting/shared_slots.h"
+#include "lib/verbs/ibv/posting/work_ring.h"
 
 namespace tokamak::verbs::ibv {
 namespace {

@@ -1,6 +1,6 @@
 // A listener finds out the way to who asks before it presents the request, an asker the way to who
 // accepted it; both go on with others meanwhile.
-#include "lib/verbs/ibv/route_searches.h"
+#include "lib/verbs/ibv/tcp/route_searches.h"
 
 #include <algorithm>
 #include <atomic>

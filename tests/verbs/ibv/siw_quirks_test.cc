@@ -1,4 +1,4 @@
-// What SoftiWARP does otherwise than libibverbs promises (lib/verbs/ibv/quirks.h), seen through
+// What SoftiWARP does otherwise than libibverbs promises (lib/verbs/ibv/translation/quirks.h), seen through
 // libibverbs and librdmacm alone. A case that fails says that the kernel or the library has mended
 // it: then the quirk, and what we do about it, may go.
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
 // What two sides settle over TCP: where each is, and with how much of everything they begin.
-#include "lib/verbs/ibv/tcp_cm.h"
+#include "lib/verbs/ibv/tcp/tcp_cm.h"
 
 #include <vector>
 

@@ -1,11 +1,11 @@
 // The life of a connection that is made over TCP: how it ends, and who hears of it.
-#include "lib/verbs/ibv/tcp_connection.h"
+#include "lib/verbs/ibv/tcp/tcp_connection.h"
 
 #include <sys/socket.h>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "lib/verbs/ibv/tcp_hello.h"
+#include "lib/verbs/ibv/tcp/tcp_hello.h"
 #include "tests/verbs/ibv/tcp_pair.h"
 
 namespace tokamak::verbs::ibv {

@@ -1,5 +1,5 @@
 // The messages of --cm tcp: what is written is read, and nothing that is not one is taken for one.
-#include "lib/verbs/ibv/tcp_hello.h"
+#include "lib/verbs/ibv/tcp/tcp_hello.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

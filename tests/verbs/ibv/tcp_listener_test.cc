@@ -1,5 +1,5 @@
 // What a listener puts up with: many peers, silent ones and those that send malformed messages.
-#include "lib/verbs/ibv/tcp_listener.h"
+#include "lib/verbs/ibv/tcp/tcp_listener.h"
 
 #include <sys/socket.h>
 
@@ -10,7 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/base/random.h"
-#include "lib/verbs/ibv/tcp_hello.h"
+#include "lib/verbs/ibv/tcp/tcp_hello.h"
 #include "tests/verbs/ibv/tcp_pair.h"
 
 namespace tokamak::verbs::ibv {

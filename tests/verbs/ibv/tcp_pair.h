@@ -14,8 +14,8 @@
 #include "gtest/gtest.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/file_descriptor.h"
-#include "lib/verbs/ibv/socket_address.h"
-#include "lib/verbs/ibv/tcp_cm.h"
+#include "lib/verbs/ibv/tcp/tcp_cm.h"
+#include "lib/verbs/ibv/translation/socket_address.h"
 #include "tests/verbs/ibv/fake_queue_pair.h"
 
 namespace tokamak::verbs::ibv {

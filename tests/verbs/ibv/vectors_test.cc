@@ -1,5 +1,5 @@
 // Which interrupts go where, by what a made tree of /proc and /sys tells.
-#include "lib/verbs/ibv/vectors.h"
+#include "lib/verbs/ibv/posting/vectors.h"
 
 #include <filesystem>
 #include <fstream>

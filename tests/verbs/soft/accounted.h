@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "lib/verbs/soft/counters.h"
+#include "lib/verbs/soft/state/counters.h"
 
 namespace tokamak::verbs::soft {
 

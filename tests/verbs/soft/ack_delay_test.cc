@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "lib/verbs/soft/engine.h"
+#include "lib/verbs/soft/state/nic_state.h"
 #include "tests/verbs/soft/one_nic.h"
 
 namespace tokamak::verbs::soft {
@@ -59,9 +59,9 @@ TEST_F(AckDelayTest, OnePacketAcknowledgesAllThatWait) {
 }
 
 TEST_F(AckDelayTest, ABoundedNumberWaits) {
-  for (uint32_t i = 0; i + 1 < Engine::kPatientAcknowledgements; ++i) Arrive({Request(Op::kSendOnly, i)});
+  for (uint32_t i = 0; i + 1 < NicState::kPatientAcknowledgements; ++i) Arrive({Request(Op::kSendOnly, i)});
   EXPECT_THAT(TakeSent(), IsEmpty());
-  Arrive({Request(Op::kSendOnly, Engine::kPatientAcknowledgements - 1)});
+  Arrive({Request(Op::kSendOnly, NicState::kPatientAcknowledgements - 1)});
   EXPECT_EQ(TakeSent().size(), 1u);
 }
 

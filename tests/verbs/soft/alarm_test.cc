@@ -1,5 +1,5 @@
 // Alarms in virtual time: due when they should be, once, whoever set them.
-#include "lib/verbs/soft/alarm.h"
+#include "lib/verbs/soft/state/alarm.h"
 
 #include <memory>
 #include <vector>
@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/base/random.h"
-#include "sim/sim_loop.h"
+#include "sim/time/sim_loop.h"
 
 namespace tokamak::verbs::soft {
 namespace {

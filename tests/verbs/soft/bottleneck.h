@@ -16,8 +16,8 @@
 #include "lib/base/event_loop.h"
 #include "lib/base/random.h"
 #include "lib/base/time.h"
-#include "lib/verbs/soft/packet.h"
-#include "lib/verbs/soft/wire.h"
+#include "lib/verbs/soft/packets/packet.h"
+#include "lib/verbs/soft/packets/wire.h"
 
 namespace tokamak::verbs::soft {
 

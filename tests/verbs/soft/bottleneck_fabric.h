@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "lib/verbs/soft/datagram.h"
 #include "lib/verbs/soft/fabric.h"
+#include "lib/verbs/soft/packets/datagram.h"
 #include "tests/verbs/soft/bottleneck.h"
 
 namespace tokamak::verbs::soft {

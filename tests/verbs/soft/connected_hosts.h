@@ -12,8 +12,8 @@
 #include "lib/base/trace.h"
 #include "lib/verbs/soft/device.h"
 #include "lib/verbs/soft/fabric.h"
-#include "sim/sim_fabric.h"
-#include "sim/sim_loop.h"
+#include "sim/network/sim_fabric.h"
+#include "sim/time/sim_loop.h"
 
 namespace tokamak::verbs::soft {
 

@@ -8,7 +8,7 @@ namespace {
 
 using ConnectionBoundsTest = ConnectionManagerTest;
 
-TEST_F(ConnectionBoundsTest, WhoHasAVoucherAndFindsNoRoomIsNotRejectedButAsksAgain) {
+TEST_F(ConnectionBoundsTest, WhoHasACookieAndFindsNoRoomIsNotRejectedButAsksAgain) {
   auto listener = Listen(*b_);
   constexpr size_t kRoom = kAnyHalfOpen.of_one + kVouchedHalfOpen.of_one;
   std::vector<std::unique_ptr<End>> ends;

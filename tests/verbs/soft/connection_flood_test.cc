@@ -114,28 +114,28 @@ TEST_F(ConnectionFloodTest, SixteenForgedAddressesDoNotKeepHonestPeersOut) { Con
 
 TEST_F(ConnectionFloodTest, AThousandForgedAddressesDoNotKeepHonestPeersOut) { ConnectWhileFlooded(1000); }
 
-TEST_F(ConnectionFloodTest, AVoucherIsGoodForItsOwnerAlone) {
+TEST_F(ConnectionFloodTest, ACookieIsGoodForItsOwnerAlone) {
   auto listener = Serve();
   for (size_t i = 0; i < kAnyHalfOpen.of_one; ++i) Forge(Forged(1));
   EXPECT_EQ(Forge(Forged(1)), DatagramResult::kRefused);
   ASSERT_TRUE(IsQuestion(std::get<DreqMad>(wire_.sent.back().body)));
-  const uint64_t voucher = wire_.sent.back().transaction;
+  const uint64_t cookie = wire_.sent.back().transaction;
   for (size_t i = 0; i < kAnyHalfOpen.of_one; ++i) Forge(Forged(2));
   Address thief = Forged(2), owner = Forged(1);
   thief.port = owner.port = 0;
-  EXPECT_EQ(b_->ReceiveMad(thief, Req(Forged(2), 5, 5, voucher)), DatagramResult::kRefused);
-  EXPECT_EQ(b_->ReceiveMad(owner, Req(Forged(1), 5, 5, voucher ^ 1)), DatagramResult::kRefused);
-  EXPECT_EQ(b_->ReceiveMad(owner, Req(Forged(1), 5, 5, voucher)), DatagramResult::kTaken);
+  EXPECT_EQ(b_->ReceiveMad(thief, Req(Forged(2), 5, 5, cookie)), DatagramResult::kRefused);
+  EXPECT_EQ(b_->ReceiveMad(owner, Req(Forged(1), 5, 5, cookie ^ 1)), DatagramResult::kRefused);
+  EXPECT_EQ(b_->ReceiveMad(owner, Req(Forged(1), 5, 5, cookie)), DatagramResult::kTaken);
   Run(Seconds(4));  // before the places are free again
-  EXPECT_EQ(b_->ReceiveMad(owner, Req(Forged(1), 6, 6, voucher)), DatagramResult::kTaken);
+  EXPECT_EQ(b_->ReceiveMad(owner, Req(Forged(1), 6, 6, cookie)), DatagramResult::kTaken);
   Run(Seconds(20));
   for (size_t i = 0; i < kAnyHalfOpen.of_one; ++i) Forge(Forged(1));
-  EXPECT_EQ(b_->ReceiveMad(owner, Req(Forged(1), 7, 7, voucher)), DatagramResult::kRefused) << "it is too old";
+  EXPECT_EQ(b_->ReceiveMad(owner, Req(Forged(1), 7, 7, cookie)), DatagramResult::kRefused) << "it is too old";
 }
 
-// A manager that knows nothing of vouchers, such as the kernel's: it says that it knows no such
+// A manager that knows nothing of cookies, such as the kernel's: it says that it knows no such
 // connection, and repeats its request, the very same, in its time (4.3 s).
-TEST_F(ConnectionFloodTest, WhoKnowsNothingOfVouchersIsTakenOnceItHasAnsweredAQuestion) {
+TEST_F(ConnectionFloodTest, WhoKnowsNothingOfCookiesIsTakenOnceItHasAnsweredAQuestion) {
   auto listener = Serve();
   const auto flood = [&] {
     for (int i = 0; i < 3000; ++i) {
@@ -264,7 +264,7 @@ TEST_F(ConnectionFloodTest, ThreeHundredRequestsOfOneAddressAtOnceAreAllTaken) {
   }
   Run(Milliseconds(21));
   for (const auto& end : ends) EXPECT_THAT(end->events, ElementsAre(Kind::kEstablished));
-  EXPECT_EQ(QuestionsSent(), 300 - kAnyHalfOpen.of_one) << "each a voucher, which costs a round trip";
+  EXPECT_EQ(QuestionsSent(), 300 - kAnyHalfOpen.of_one) << "each a cookie, which costs a round trip";
 }
 
 }  // namespace

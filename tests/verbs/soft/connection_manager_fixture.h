@@ -10,7 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "lib/verbs/soft/connection_manager.h"
+#include "lib/verbs/soft/cm/connection_manager.h"
 #include "tests/verbs/soft/fake_nic.h"
 
 namespace tokamak::verbs::soft {

@@ -1,4 +1,4 @@
-#include "lib/verbs/soft/connection_state.h"
+#include "lib/verbs/soft/cm/connection_state.h"
 
 #include <string>
 #include <utility>
@@ -400,15 +400,15 @@ TEST_F(ConnectionStateTest, AQuestionThatNobodyAnsweredMayBeAskedAgain) {
   EXPECT_EQ(passive_->phase(), Phase::kEstablished);
 }
 
-TEST_F(ConnectionStateTest, AVoucherIsTheTransactionOfTheNextRequestAFewTimes) {
+TEST_F(ConnectionStateTest, ACookieIsTheTransactionOfTheNextRequestAFewTimes) {
   active_.Connect(Offer(101));
   for (uint64_t i = 0; i < 3; ++i) {
-    const ConnectionActions actions = active_.OnMad(MakeVoucher(active_.req(), 500 + i));
+    const ConnectionActions actions = active_.OnMad(MakeCookie(active_.req(), 500 + i));
     EXPECT_TRUE(actions.ask_again);
     EXPECT_EQ(actions.transaction, 500 + i);
     EXPECT_EQ(active_.AskAgain(11, *actions.transaction).send->transaction, 500 + i);
   }
-  const ConnectionActions last = active_.OnMad(MakeVoucher(active_.req(), 9));
+  const ConnectionActions last = active_.OnMad(MakeCookie(active_.req(), 9));
   EXPECT_FALSE(last.ask_again);
   EXPECT_FALSE(last.news.has_value());
   As<ReqMad>(active_.OnRepeat().send);
@@ -422,13 +422,13 @@ TEST_F(ConnectionStateTest, ARejectionForWantOfRoomAsTheKernelSendsItEndsTheRequ
   EXPECT_TRUE(absl::IsResourceExhausted(actions.news->status));
 }
 
-TEST(ConnectionRulesTest, AVoucherIsAQuestionThatNamesTheRequestAndNoConnection) {
+TEST(ConnectionRulesTest, ACookieIsAQuestionThatNamesTheRequestAndNoConnection) {
   ReqMad req;
   req.local_id = 5;
-  for (const uint64_t voucher : {uint64_t{0}, uint64_t{1} << 63, uint64_t{0x0123456789abcdef}}) {
-    const Mad mad = MakeVoucher(req, voucher);
+  for (const uint64_t cookie : {uint64_t{0}, uint64_t{1} << 63, uint64_t{0x0123456789abcdef}}) {
+    const Mad mad = MakeCookie(req, cookie);
     const DreqMad dreq = std::get<DreqMad>(DecodeMad(EncodeMad(mad))->body);
-    EXPECT_EQ(mad.transaction, voucher);
+    EXPECT_EQ(mad.transaction, cookie);
     EXPECT_TRUE(IsQuestion(dreq));
     EXPECT_EQ(dreq.remote_id, 5u);
     EXPECT_NE(dreq.local_id, 0u);

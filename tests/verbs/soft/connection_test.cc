@@ -6,7 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "lib/verbs/soft/mad.h"
+#include "lib/verbs/soft/cm/mad.h"
 #include "tests/verbs/soft/connected_hosts.h"
 
 namespace tokamak::verbs::soft {

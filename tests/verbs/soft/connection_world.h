@@ -14,7 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "lib/verbs/soft/connection_state.h"
+#include "lib/verbs/soft/cm/connection_state.h"
 
 namespace tokamak::verbs::soft {
 

@@ -8,8 +8,8 @@
 #include "gmock/gmock.h"
 #include "lib/base/random.h"
 #include "lib/verbs/datagrams.h"
-#include "lib/verbs/soft/multicast_groups.h"
-#include "lib/verbs/soft/route_header.h"
+#include "lib/verbs/soft/ud/multicast_groups.h"
+#include "lib/verbs/soft/ud/route_header.h"
 #include "tests/verbs/soft/accounted.h"
 #include "tests/verbs/soft/one_nic.h"
 

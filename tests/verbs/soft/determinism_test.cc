@@ -6,7 +6,7 @@
 
 #include "lib/base/random.h"
 #include "lib/base/trace.h"
-#include "sim/sim_fabric.h"
+#include "sim/network/sim_fabric.h"
 #include "tests/verbs/soft/two_nics.h"
 
 namespace tokamak::verbs::soft {

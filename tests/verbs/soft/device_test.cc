@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "gtest/gtest.h"
-#include "sim/loopback_fabric.h"
+#include "sim/network/loopback_fabric.h"
 #include "tests/verbs/soft/two_nics.h"
 
 namespace tokamak::verbs::soft {

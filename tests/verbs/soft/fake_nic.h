@@ -16,8 +16,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "lib/verbs/soft/connection_manager.h"
-#include "sim/sim_loop.h"
+#include "lib/verbs/soft/cm/connection_manager.h"
+#include "sim/time/sim_loop.h"
 
 namespace tokamak::verbs::soft {
 

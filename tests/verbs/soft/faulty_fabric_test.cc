@@ -1,13 +1,13 @@
 // Faults from a seed, in front of any fabric.
-#include "lib/verbs/soft/faulty_fabric.h"
+#include "lib/verbs/soft/fabrics/faulty_fabric.h"
 
 #include <memory>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "lib/base/trace.h"
-#include "sim/sim_fabric.h"
-#include "sim/sim_loop.h"
+#include "sim/network/sim_fabric.h"
+#include "sim/time/sim_loop.h"
 
 namespace tokamak::verbs::soft {
 namespace {

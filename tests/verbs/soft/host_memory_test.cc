@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "lib/verbs/soft/gather.h"
-#include "lib/verbs/soft/memory.h"
-#include "lib/verbs/soft/packet.h"
-#include "lib/verbs/soft/scatter.h"
+#include "lib/verbs/soft/packets/packet.h"
+#include "lib/verbs/soft/state/gather.h"
+#include "lib/verbs/soft/state/memory.h"
+#include "lib/verbs/soft/state/scatter.h"
 
 namespace tokamak::verbs::soft {
 namespace {

@@ -1,6 +1,6 @@
 // The ICRC against packets that the Linux kernel's Soft-RoCE made or accepted, and the search for
 // hidden identifications.
-#include "lib/verbs/soft/icrc.h"
+#include "lib/verbs/soft/packets/icrc.h"
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "lib/verbs/soft/mad.h"
+#include "lib/verbs/soft/cm/mad.h"
 
 #include <string>
 

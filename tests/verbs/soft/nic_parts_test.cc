@@ -6,12 +6,12 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/base/random.h"
-#include "lib/verbs/soft/congestion.h"
-#include "lib/verbs/soft/engine.h"
-#include "lib/verbs/soft/memory.h"
-#include "lib/verbs/soft/outbox.h"
-#include "lib/verbs/soft/psn.h"
-#include "lib/verbs/soft/response_queue.h"
+#include "lib/verbs/soft/congestion/congestion.h"
+#include "lib/verbs/soft/rc/psn.h"
+#include "lib/verbs/soft/rc/response_queue.h"
+#include "lib/verbs/soft/state/memory.h"
+#include "lib/verbs/soft/state/nic_state.h"
+#include "lib/verbs/soft/state/outbox.h"
 #include "lib/verbs/time_codes.h"
 
 namespace tokamak::verbs::soft {

@@ -15,11 +15,11 @@
 #include "lib/base/trace.h"
 #include "lib/verbs/soft/device.h"
 #include "lib/verbs/soft/fabric.h"
-#include "lib/verbs/soft/psn.h"
-#include "lib/verbs/soft/syndrome.h"
+#include "lib/verbs/soft/rc/psn.h"
+#include "lib/verbs/soft/rc/syndrome.h"
 #include "lib/verbs/time_codes.h"
 #include "lib/verbs/verbs.h"
-#include "sim/sim_loop.h"
+#include "sim/time/sim_loop.h"
 
 namespace tokamak::verbs::soft {
 

@@ -1,5 +1,5 @@
 // Capture files: what tshark reads out of them, and that they are whole and bounded.
-#include "lib/verbs/soft/pcap.h"
+#include "lib/verbs/soft/packets/pcap.h"
 
 #include <unistd.h>
 
@@ -15,10 +15,10 @@
 #include "gtest/gtest.h"
 #include "lib/base/bytes.h"
 #include "lib/base/trace.h"
-#include "lib/verbs/soft/datagram.h"
-#include "lib/verbs/soft/tap_fabric.h"
-#include "sim/sim_fabric.h"
-#include "sim/sim_loop.h"
+#include "lib/verbs/soft/fabrics/tap_fabric.h"
+#include "lib/verbs/soft/packets/datagram.h"
+#include "sim/network/sim_fabric.h"
+#include "sim/time/sim_loop.h"
 #include "tests/support/command_output.h"
 
 namespace tokamak::verbs::soft {

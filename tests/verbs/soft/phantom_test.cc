@@ -7,8 +7,8 @@
 #include <string>
 
 #include "gmock/gmock.h"
-#include "sim/byte_fabric.h"
-#include "sim/sim_fabric.h"
+#include "sim/network/byte_fabric.h"
+#include "sim/network/sim_fabric.h"
 #include "tests/verbs/soft/two_nics.h"
 
 namespace tokamak::verbs::soft {

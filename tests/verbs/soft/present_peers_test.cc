@@ -1,4 +1,4 @@
-#include "lib/verbs/soft/present_peers.h"
+#include "lib/verbs/soft/cm/present_peers.h"
 
 #include "gtest/gtest.h"
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "lib/verbs/soft/congestion.h"
-#include "lib/verbs/soft/requester.h"
+#include "lib/verbs/soft/congestion/congestion.h"
+#include "lib/verbs/soft/rc/requester.h"
 #include "lib/verbs/time_codes.h"
 #include "tests/verbs/soft/one_nic.h"
 

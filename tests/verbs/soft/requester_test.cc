@@ -1,5 +1,5 @@
 // What a requester puts on the wire, and what it makes of the answers that it gets.
-#include "lib/verbs/soft/requester.h"
+#include "lib/verbs/soft/rc/requester.h"
 
 #include "gmock/gmock.h"
 #include "tests/verbs/soft/one_nic.h"

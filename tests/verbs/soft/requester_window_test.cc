@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "lib/verbs/soft/outbox.h"
-#include "lib/verbs/soft/requester.h"
+#include "lib/verbs/soft/rc/requester.h"
+#include "lib/verbs/soft/state/outbox.h"
 #include "tests/verbs/soft/one_nic.h"
 
 namespace tokamak::verbs::soft {

@@ -2,7 +2,7 @@
 // draw more than it sends.
 #include <vector>
 
-#include "lib/verbs/soft/responder.h"
+#include "lib/verbs/soft/rc/responder.h"
 #include "tests/verbs/soft/one_nic.h"
 
 namespace tokamak::verbs::soft {

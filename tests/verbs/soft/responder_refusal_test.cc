@@ -4,7 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "lib/base/random.h"
-#include "lib/verbs/soft/responder.h"
+#include "lib/verbs/soft/rc/responder.h"
 #include "tests/verbs/soft/accounted.h"
 #include "tests/verbs/soft/one_nic.h"
 

@@ -1,6 +1,6 @@
 // What a responder does with requests that come in order, late, twice or with gaps, and what it
 // answers.
-#include "lib/verbs/soft/responder.h"
+#include "lib/verbs/soft/rc/responder.h"
 
 #include "gmock/gmock.h"
 #include "lib/verbs/time_codes.h"

@@ -1,4 +1,4 @@
-#include "lib/verbs/soft/secret_numbers.h"
+#include "lib/verbs/soft/state/secret_numbers.h"
 
 #include <numeric>
 #include <set>

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "lib/verbs/soft/held_packets.h"
+#include "lib/verbs/soft/rc/held_packets.h"
 #include "tests/verbs/soft/accounted.h"
 #include "tests/verbs/soft/one_nic.h"
 

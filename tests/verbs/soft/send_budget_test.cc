@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "gmock/gmock.h"
-#include "lib/verbs/soft/engine.h"
+#include "lib/verbs/soft/state/nic_state.h"
 #include "tests/verbs/soft/one_nic.h"
 
 namespace tokamak::verbs::soft {
@@ -46,9 +46,9 @@ TEST_F(SendBudgetTest, WhereAllIsTakenAndNothingComesBackEachMaySendOnePacket) {
   EXPECT_EQ(Count(), std::make_pair(long{kBudget}, 0L));
   PostSecond(2 * kBudget * kMtu);
   EXPECT_EQ(Count(), std::make_pair(0L, 0L));
-  Run(Engine::kSendStall);
+  Run(NicState::kSendStall);
   EXPECT_EQ(Count(), std::make_pair(0L, 1L));
-  Run(Engine::kSendStall * 2);
+  Run(NicState::kSendStall * 2);
   EXPECT_EQ(Count(), std::make_pair(0L, 0L)) << "one, until something is acknowledged";
 }
 
@@ -64,7 +64,7 @@ TEST_F(SendBudgetTest, WhereAcknowledgementsComeNobodySendsBeforeItsTurn) {
   request.sges = absl::MakeConstSpan(&sge, 1);
   ASSERT_TRUE(third->PostSend(absl::MakeConstSpan(&request, 1)).ok());
   for (uint32_t packet = 0; packet < 3; ++packet) {
-    Run(Engine::kSendStall / 2);
+    Run(NicState::kSendStall / 2);
     Arrive({Ack(packet)});
     EXPECT_EQ(Count(), std::make_pair(0L, 1L)) << "as much as was given back: " << packet;
   }

@@ -1,4 +1,4 @@
-#include "lib/verbs/soft/service_resolution.h"
+#include "lib/verbs/soft/cm/service_resolution.h"
 
 #include <deque>
 #include <memory>

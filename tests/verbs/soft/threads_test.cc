@@ -15,7 +15,7 @@
 #include "lib/os/epoll_loop.h"
 #include "lib/os/loop_thread.h"
 #include "lib/verbs/soft/device.h"
-#include "sim/loopback_fabric.h"
+#include "sim/network/loopback_fabric.h"
 
 namespace tokamak::verbs::soft {
 namespace {

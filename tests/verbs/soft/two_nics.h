@@ -12,7 +12,7 @@
 #include "lib/verbs/soft/device.h"
 #include "lib/verbs/soft/fabric.h"
 #include "lib/verbs/verbs.h"
-#include "sim/sim_loop.h"
+#include "sim/time/sim_loop.h"
 
 namespace tokamak::verbs::soft {
 

@@ -14,7 +14,7 @@
 #include "gtest/gtest.h"
 #include "lib/base/random.h"
 #include "lib/os/epoll_loop.h"
-#include "lib/verbs/soft/datagram.h"
+#include "lib/verbs/soft/packets/datagram.h"
 #include "lib/verbs/soft/udp/udp_fabric.h"
 
 namespace tokamak::verbs::soft {

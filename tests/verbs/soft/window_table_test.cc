@@ -4,7 +4,7 @@
 
 #include "gtest/gtest.h"
 #include "lib/base/random.h"
-#include "lib/verbs/soft/memory.h"
+#include "lib/verbs/soft/state/memory.h"
 
 namespace tokamak::verbs::soft {
 namespace {

@@ -1,5 +1,5 @@
 // Packets through bytes and back, and the decoder on bytes that nobody should have sent.
-#include "lib/verbs/soft/wire.h"
+#include "lib/verbs/soft/packets/wire.h"
 
 #include <algorithm>
 #include <string>

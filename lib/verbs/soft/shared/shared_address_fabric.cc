@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lib/os/file_descriptor.h"
-#include "lib/verbs/soft/datagram.h"
+#include "lib/verbs/soft/packets/datagram.h"
 #include "lib/verbs/soft/shm/names.h"
 
 namespace tokamak::verbs::soft {

@@ -9,8 +9,8 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
-#include "lib/os/unix_socket.h"
-#include "lib/verbs/soft/datagram.h"
+#include "lib/os/sockets/unix_socket.h"
+#include "lib/verbs/soft/packets/datagram.h"
 #include "lib/verbs/soft/shm/mad_route.h"
 #include "lib/verbs/soft/shm/names.h"
 

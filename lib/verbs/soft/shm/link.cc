@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/os/passed_descriptors.h"
+#include "lib/os/sockets/passed_descriptors.h"
 #include "lib/verbs/soft/shm/names.h"
 #include "lib/verbs/soft/shm/packet_record.h"
 

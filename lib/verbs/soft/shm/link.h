@@ -17,7 +17,7 @@
 #include "lib/base/time.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/file_descriptor.h"
-#include "lib/verbs/soft/packet.h"
+#include "lib/verbs/soft/packets/packet.h"
 #include "lib/verbs/soft/shm/ring.h"
 
 namespace tokamak::verbs::soft {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <variant>
 
-#include "lib/verbs/soft/mad.h"
+#include "lib/verbs/soft/cm/mad.h"
 #include "lib/verbs/soft/number_share.h"
 
 namespace tokamak::verbs::soft {

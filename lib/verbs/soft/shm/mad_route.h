@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "lib/verbs/soft/packet.h"
+#include "lib/verbs/soft/packets/packet.h"
 
 namespace tokamak::verbs::soft {
 

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "glog/logging.h"
-#include "lib/os/unix_socket.h"
+#include "lib/os/sockets/unix_socket.h"
 
 namespace tokamak::verbs::soft {
 namespace {

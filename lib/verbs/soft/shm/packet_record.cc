@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "lib/verbs/soft/datagram.h"
+#include "lib/verbs/soft/packets/datagram.h"
 
 namespace tokamak::verbs::soft {
 namespace {

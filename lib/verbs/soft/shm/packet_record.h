@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "lib/verbs/soft/packet.h"
-#include "lib/verbs/soft/wire.h"
+#include "lib/verbs/soft/packets/packet.h"
+#include "lib/verbs/soft/packets/wire.h"
 
 namespace tokamak::verbs::soft {
 

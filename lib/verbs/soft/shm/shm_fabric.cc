@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
-#include "lib/verbs/soft/datagram.h"
+#include "lib/verbs/soft/packets/datagram.h"
 #include "lib/verbs/soft/shm/endpoint.h"
 #include "lib/verbs/soft/shm/names.h"
 

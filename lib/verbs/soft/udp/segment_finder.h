@@ -12,8 +12,8 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "lib/verbs/soft/icrc.h"
-#include "lib/verbs/soft/wire.h"
+#include "lib/verbs/soft/packets/icrc.h"
+#include "lib/verbs/soft/packets/wire.h"
 
 namespace tokamak::verbs::soft {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "lib/base/counter.h"
-#include "lib/verbs/soft/wire.h"
+#include "lib/verbs/soft/packets/wire.h"
 
 namespace tokamak::verbs::soft {
 

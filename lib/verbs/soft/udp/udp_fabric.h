@@ -31,9 +31,9 @@
 #include "absl/strings/string_view.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/verbs/soft/fabric.h"
+#include "lib/verbs/soft/packets/wire_tap.h"
 #include "lib/verbs/soft/udp/udp_counters.h"
 #include "lib/verbs/soft/udp/udp_socket.h"
-#include "lib/verbs/soft/wire_tap.h"
 
 namespace tokamak::verbs::soft {
 

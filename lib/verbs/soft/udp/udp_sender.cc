@@ -8,7 +8,7 @@
 
 #include "glog/logging.h"
 #include "lib/base/bytes.h"
-#include "lib/verbs/soft/datagram.h"
+#include "lib/verbs/soft/packets/datagram.h"
 
 namespace tokamak::verbs::soft {
 namespace {

@@ -23,13 +23,13 @@
 
 #include "absl/types/span.h"
 #include "lib/base/event_loop.h"
-#include "lib/verbs/soft/icrc.h"
-#include "lib/verbs/soft/packet.h"
+#include "lib/verbs/soft/packets/icrc.h"
+#include "lib/verbs/soft/packets/packet.h"
+#include "lib/verbs/soft/packets/wire.h"
+#include "lib/verbs/soft/packets/wire_tap.h"
 #include "lib/verbs/soft/udp/ipv4.h"
 #include "lib/verbs/soft/udp/udp_counters.h"
 #include "lib/verbs/soft/udp/udp_socket.h"
-#include "lib/verbs/soft/wire.h"
-#include "lib/verbs/soft/wire_tap.h"
 
 namespace tokamak::verbs::soft {
 

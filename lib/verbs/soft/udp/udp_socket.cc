@@ -18,7 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "glog/logging.h"
-#include "lib/verbs/soft/wire.h"
+#include "lib/verbs/soft/packets/wire.h"
 
 namespace tokamak::verbs::soft {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "lib/os/file_descriptor.h"
-#include "lib/verbs/soft/datagram.h"
+#include "lib/verbs/soft/packets/datagram.h"
 #include "lib/verbs/types.h"
 
 namespace tokamak::verbs::soft {

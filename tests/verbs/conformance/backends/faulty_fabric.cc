@@ -8,7 +8,7 @@
 
 #include "lib/base/random.h"
 #include "lib/base/time.h"
-#include "lib/verbs/soft/forwarding_port.h"
+#include "lib/verbs/soft/fabrics/forwarding_port.h"
 
 namespace tokamak::verbs::conformance {
 namespace {

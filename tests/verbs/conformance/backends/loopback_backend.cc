@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "sim/loopback_fabric.h"
+#include "sim/network/loopback_fabric.h"
 #include "tests/verbs/conformance/backends/threads_backend.h"
 
 namespace tokamak::verbs::conformance {

@@ -9,7 +9,7 @@
 #include "lib/base/trace.h"
 #include "lib/verbs/soft/device.h"
 #include "lib/verbs/soft/fabric.h"
-#include "sim/sim_loop.h"
+#include "sim/time/sim_loop.h"
 #include "tests/verbs/conformance/backends/virtual_backend.h"
 
 namespace tokamak::verbs::conformance {

@@ -15,8 +15,8 @@
 #include "lib/base/random.h"
 #include "lib/base/time.h"
 #include "lib/verbs/soft/device.h"
-#include "sim/sim_fabric.h"
-#include "sim/sim_loop.h"
+#include "sim/network/sim_fabric.h"
+#include "sim/time/sim_loop.h"
 #include "tests/verbs/conformance/backends/faulty_fabric.h"
 #include "tests/verbs/conformance/backends/scheduled_backend.h"
 

@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "lib/verbs/soft/device.h"
-#include "sim/fabric/generators.h"
 #include "sim/fabric/switched_fabric.h"
-#include "sim/sim_loop.h"
+#include "sim/fabric/topology/generators.h"
+#include "sim/time/sim_loop.h"
 #include "tests/verbs/conformance/backends/scheduled_backend.h"
 
 namespace tokamak::verbs::conformance {

@@ -1,0 +1,82 @@
+#include "lib/base/text/printable.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace tokamak::base {
+namespace {
+
+// The length of the UTF-8 character that `text` begins with; 0: it begins with none.
+size_t CharacterLength(absl::string_view text) {
+  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : uint8_t{0}; };
+  const auto continues = [&](size_t from, size_t to) {
+    for (size_t i = from; i <= to; ++i) {
+      if ((byte(i) & 0xc0) != 0x80) return false;
+    }
+    return true;
+  };
+  const uint8_t first = byte(0);
+  if (text.empty()) return 0;
+  if (first < 0x80) return 1;
+  if (first >= 0xc2 && first <= 0xdf) return continues(1, 1) ? 2 : 0;
+  if (first >= 0xe0 && first <= 0xef) {
+    const bool overlong = first == 0xe0 && byte(1) < 0xa0;
+    const bool surrogate = first == 0xed && byte(1) > 0x9f;
+    return continues(1, 2) && !overlong && !surrogate ? 3 : 0;
+  }
+  if (first >= 0xf0 && first <= 0xf4) {
+    const bool overlong = first == 0xf0 && byte(1) < 0x90;
+    const bool beyond = first == 0xf4 && byte(1) > 0x8f;
+    return continues(1, 3) && !overlong && !beyond ? 4 : 0;
+  }
+  return 0;
+}
+
+// ASCII's, and those of Latin 1, which some terminals obey as well.
+bool IsControl(absl::string_view character) {
+  const uint8_t first = static_cast<uint8_t>(character[0]);
+  if (character.size() == 1) return first < 0x20 || first == 0x7f;
+  return first == 0xc2 && static_cast<uint8_t>(character[1]) < 0xa0;
+}
+
+// Whether all of it is UTF-8, and has no control characters if those are forbidden.
+bool IsClean(absl::string_view text, bool controls) {
+  while (!text.empty()) {
+    const size_t length = CharacterLength(text);
+    if (length == 0 || (!controls && IsControl(text.substr(0, length)))) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+// The text, with \xHH for each byte that is not UTF-8, and of control characters as well if asked
+// for.
+std::string Escape(absl::string_view text, bool controls) {
+  std::string escaped;
+  while (!text.empty()) {
+    const size_t length = CharacterLength(text);
+    const absl::string_view next = text.substr(0, std::max<size_t>(length, 1));
+    if (length == 0 || (controls && IsControl(next))) {
+      for (const char c : next) absl::StrAppendFormat(&escaped, "\\x%02x", static_cast<uint8_t>(c));
+    } else {
+      absl::StrAppend(&escaped, next);
+    }
+    text.remove_prefix(next.size());
+  }
+  return escaped;
+}
+
+}  // namespace
+
+bool IsUtf8(absl::string_view text) { return IsClean(text, /*controls=*/true); }
+
+bool IsPrintable(absl::string_view text) { return IsClean(text, /*controls=*/false); }
+
+std::string ToUtf8(absl::string_view text) { return Escape(text, /*controls=*/false); }
+
+std::string Printable(absl::string_view text) { return Escape(text, /*controls=*/true); }
+
+}  // namespace tokamak::base

@@ -1,0 +1,271 @@
+// DaemonConnection is a client's to its daemon, until either is gone: requests out, each answer into the
+// inbox of who waits for it, and the arena. Lost once, it stays lost; line.h has the next.
+//
+// There is no thread of its own. Of the threads that wait, one reads for all; when it has its
+// answer, another takes over. A reply that nobody waits for any more may still have pinned objects
+// here: what to give back is kept with its request.
+// A thread that is cancelled (pthread_cancel(3)) while it waits gives its call up as one that is
+// interrupted; it ends within kLookForCancellation. Nowhere else is it cancelled.
+//
+// Thread rule: any thread, any number at once. Buffers keep it alive by shared ownership. A child
+// after fork() may only drop it: it does not look at the locks, which another thread of its parent
+// may have held.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lib/base/object_id.h"
+#include "lib/base/time.h"
+#include "lib/client/deadline.h"
+#include "lib/client/protocol/frame.h"
+#include "lib/client/protocol/messages.h"
+#include "lib/client/protocol/protocol.h"
+#include "lib/os/process/forks.h"
+#include "lib/os/shared_memory.h"
+#include "lib/os/sockets/unix_socket.h"
+#include "tokamak/interrupt.h"
+
+namespace tokamak::client {
+
+class DaemonConnection final : public std::enable_shared_from_this<DaemonConnection> {
+ public:
+  // Calls that were given up but not answered yet. Beyond this many, calls fail until the daemon
+  // answers.
+  static constexpr size_t kMaxAbandoned = 1024;
+
+  // Gets without a thread that waits for each (gets.h), those among them that were cancelled until
+  // the daemon has said so. Further ones are refused.
+  static constexpr size_t kMaxPendingGets = 2048;
+
+  // How often a thread that waits looks whether it was cancelled, of which nothing tells. A little
+  // longer than a system call of the socket waits (UnixSocket), so that there are no more of these.
+  static constexpr base::Duration kLookForCancellation = base::Milliseconds(1100);
+
+  using Bytes = std::vector<uint8_t>;
+
+  struct Options {
+    HelloRequest hello;
+    base::Duration call_timeout;
+    base::Duration spin;
+    bool reconnects = false;  // the next call of whoever has it connects anew: what its errors say
+    uint64_t first_id = 1;    // of a request
+  };
+
+  // What came for one who waits, in the order in which it came: the whole frame, or the daemon's
+  // error. It belongs to the connection until all that it expects was answered or given up.
+  struct Answer {
+    uint64_t request_id = 0;
+    absl::StatusOr<Bytes> frame;
+  };
+  struct Inbox {
+    absl::InlinedVector<Answer, 1> answers;
+    const Interrupt* came = nullptr;  // fired with each, where there is one: RingFor
+  };
+
+  // What the daemon is told, a frame, when a reply comes for which nobody waits any more; may be
+  // empty.
+  using Late = std::function<Bytes(absl::Span<const uint8_t> reply)>;
+
+  // Connects, says Hello, and maps the arena. kUnavailable: no daemon there, or none that answers
+  // by `deadline`. kFailedPrecondition: it speaks another version. kCancelled: `interrupt`, if
+  // there is one, was fired.
+  static absl::StatusOr<std::shared_ptr<DaemonConnection>> Open(const std::string& socket_path, const Options& options,
+                                                                Deadline deadline,
+                                                                const Interrupt* interrupt = nullptr);
+
+  DaemonConnection(const DaemonConnection&) = delete;
+  DaemonConnection& operator=(const DaemonConnection&) = delete;
+  ~DaemonConnection() = default;
+
+  // Sends a request and waits for its reply. The daemon's error is the call's. kDeadlineExceeded:
+  // it may still be carried out; `late` says what follows from a reply that comes after all.
+  // kCancelled: the same, because `interrupt`, if there is one, was fired; what can be cancelled at
+  // the daemon is. kUnavailable: the connection is gone, for good; `unsent` says that it was before
+  // the request was sent, which may be made on another one.
+  template <typename R>
+  absl::StatusOr<typename R::Reply> Call(const R& request, Deadline deadline, const Late& late = nullptr,
+                                         const Interrupt* interrupt = nullptr, bool* unsent = nullptr) {
+    const absl::StatusOr<Bytes> frame = Exchange(
+        R::Reply::kKind, [&](uint64_t id) { return Encode(id, request); }, deadline, late, interrupt, unsent);
+    if (!frame.ok()) return frame.status();
+    return Read<typename R::Reply>(*frame);
+  }
+
+  // A call that seals or aborts the object that it names. If it cannot be sent, the daemon is told
+  // to abort the object. `unsent`: as of a call.
+  template <typename R>
+  absl::Status Finish(const R& request, bool* unsent = nullptr) {
+    AbortRequest abort;
+    abort.id = request.id;
+    const absl::StatusOr<Bytes> frame = Exchange(
+        R::Reply::kKind, [&](uint64_t id) { return Encode(id, request); }, CallDeadline(), /*late=*/nullptr,
+        /*interrupt=*/nullptr, unsent, /*otherwise=*/Encode(0, abort));
+    if (!frame.ok()) return frame.status();
+    return Read<typename R::Reply>(*frame).status();
+  }
+
+  // Sends requests that are not answered, before any that comes later. Where another thread is
+  // sending, that one sends them. May wait as long as a call; when even that is not enough the
+  // connection is given up, and the daemon takes everything back. Failures are not told: the next
+  // call will.
+  void TellAll(std::vector<Bytes> frames);
+  template <typename R>
+  void Tell(const R& request) {
+    std::vector<Bytes> frames;
+    frames.push_back(Encode(0, request));
+    TellAll(std::move(frames));
+  }
+
+  // ---- many at once; each request is answered, or given up
+
+  // Expects the reply to a get that will be sent with the id that this returns. kResourceExhausted:
+  // kMaxPendingGets are under way.
+  absl::StatusOr<uint64_t> ExpectGet(Inbox& inbox);
+
+  // Sends requests together. kDeadlineExceeded: none was sent, as the daemon took none by
+  // `deadline`, which may have passed: then nothing is waited for. Those of which it took a part
+  // have the time of a call. Else as for a call.
+  absl::Status Send(absl::Span<const Bytes> frames, Deadline deadline);
+
+  // All that has come for `inbox`, waiting for the first until `deadline`: then nothing.
+  // kCancelled: `interrupt` was fired before.
+  absl::StatusOr<absl::InlinedVector<Answer, 1>> Await(Inbox& inbox, Deadline deadline,
+                                                       const Interrupt* interrupt = nullptr);
+
+  // From now on `came` is fired with each answer that comes for `inbox`, whoever reads it. It lives
+  // as long as the inbox.
+  void RingFor(Inbox& inbox, const Interrupt& came);
+
+  // Nobody waits for this get any more. False: it is answered.
+  bool GiveUpGet(uint64_t request_id, Late late);
+
+  // The body of a reply. A malformed one ends the connection.
+  template <typename M>
+  absl::StatusOr<M> Read(absl::Span<const uint8_t> frame) {
+    absl::StatusOr<M> message = DecodeBody<M>(frame);
+    if (!message.ok() && !forked()) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      Break(message.status());
+    }
+    return message;
+  }
+
+  // Waits for a notification. They are kept from when the daemon sends them, so for a connection
+  // that subscribed.
+  absl::StatusOr<EventsNotification> NextEvents(Deadline deadline, const Interrupt* interrupt = nullptr);
+
+  // For calls that take no time-out of their own.
+  Deadline CallDeadline() const { return Deadline::After(options_.call_timeout); }
+  // For those that the daemon ends after `timeout`.
+  Deadline AnswerDeadline(base::Duration timeout) const { return Deadline::OfAnswer(timeout, options_.call_timeout); }
+
+  const WelcomeReply& welcome() const { return welcome_; }  // what the hello was answered
+
+  // Beyond those of all requests so far. Of a parent's connection the child knows none.
+  uint64_t next_id() const;
+
+  // Readable when something came, for whomever, or the connection is gone.
+  int descriptor() const { return socket_.descriptor(); }
+
+  // OK until the connection is gone, which the socket knows before a call does.
+  absl::Status status() const;
+
+  // Whether this is a child of the process that connected, by fork(): the connection is its
+  // parent's. Then whoever calls is refused, and what is dropped is told to nobody.
+  bool forked() const { return os::ForkCount() != forks_; }
+
+  // Of a reply that is about another number of objects than its request.
+  static absl::Status WrongCount();
+
+  // Of a call whose interrupt was fired.
+  static absl::Status Interrupted();
+
+  // Looks whether this thread was cancelled, and says how long it may wait then: until it has to
+  // look again, `deadline` at the latest.
+  static Deadline NextLook(Deadline deadline);
+
+  // An object's bytes, data first. kInternal: the daemon named memory outside of the arena.
+  absl::StatusOr<absl::Span<const uint8_t>> ReadableMemory(const Location& location) const;
+  absl::StatusOr<absl::Span<uint8_t>> WritableMemory(const Location& location) const;
+
+ private:
+  using MakeFrame = std::function<Bytes(uint64_t request_id)>;
+
+  // A reply that is to come.
+  struct Expected {
+    uint16_t kind = 0;
+    bool of_gets = false;    // it counts among kMaxPendingGets
+    Inbox* inbox = nullptr;  // null: nobody waits for it any more
+    Late late;               // then
+  };
+
+  DaemonConnection(std::string path, Options options, os::UnixSocket socket)
+      : path_(std::move(path)), options_(std::move(options)), socket_(std::move(socket)), next_id_(options_.first_id) {}
+
+  absl::Status SayHello(Deadline deadline, const Interrupt* interrupt);
+  absl::StatusOr<os::Frame> AwaitWelcome(Deadline deadline, const Interrupt* interrupt);
+  absl::Status MapArena(absl::Span<const os::FileDescriptor> descriptors);
+  // Of the connection that nobody uses any more.
+  static void Drop(DaemonConnection* connection);
+  absl::StatusOr<Bytes> Exchange(uint16_t reply_kind, const MakeFrame& make, Deadline deadline, const Late& late,
+                                 const Interrupt* interrupt, bool* unsent, Bytes otherwise = {});
+  void Forget(std::map<uint64_t, Expected>::iterator expected);
+  void GiveUp(std::unique_lock<std::mutex>& lock, std::map<uint64_t, Expected>::iterator expected, Late late,
+              bool tells);
+  void DropAnswer(std::unique_lock<std::mutex>& lock, const Answer& answer, const Late& late);
+  absl::Status SendInTurn(std::unique_lock<std::mutex>& lock, absl::Span<const Bytes> frames, Deadline deadline);
+  absl::Status BeginTurn(std::unique_lock<std::mutex>& lock, Deadline deadline);
+  absl::Status EndTurn(std::unique_lock<std::mutex>& lock, Deadline deadline);
+  absl::Status TakesNothing() const;
+  void SendUnanswered(std::unique_lock<std::mutex>& lock, std::vector<Bytes> frames);
+  absl::Status Write(std::unique_lock<std::mutex>& lock, absl::Span<const Bytes> frames, Deadline deadline);
+  bool WaitFor(std::unique_lock<std::mutex>& lock, const Inbox& inbox, Deadline deadline, const Interrupt* interrupt);
+  bool WaitAWhile(std::unique_lock<std::mutex>& lock, Deadline deadline, const Interrupt* interrupt);
+  bool WaitOrRead(std::unique_lock<std::mutex>& lock, Deadline deadline, const Interrupt* interrupt);
+  bool WaitOrReadOnce(std::unique_lock<std::mutex>& lock, Deadline deadline, const Interrupt* interrupt);
+  bool WaitForReader(std::unique_lock<std::mutex>& lock, Deadline deadline, const Interrupt& interrupt);
+  void TellWaiting();
+  void Dispatch(Bytes frame, std::vector<Bytes>& told);
+  void Break(const absl::Status& why);
+  absl::Status Explain(const absl::Status& why) const;
+  absl::Status Unanswered() const;
+  absl::Status CheckLocation(const Location& location, uint64_t size) const;
+  absl::Status RefuseForked() const;
+
+  const std::string path_;
+  const Options options_;
+  const uint64_t forks_ = os::ForkCount();
+  os::UnixSocket socket_;
+  WelcomeReply welcome_;
+  os::MemoryMapping readable_;
+  os::MemoryMapping writable_;  // empty for a client that only reads
+
+  mutable std::mutex mutex_;                // for everything below
+  std::condition_variable changed_;         // an answer came, or somebody else may read
+  std::vector<const Interrupt*> sleepers_;  // fired with changed_: of those who can be interrupted
+  std::condition_variable sent_;            // somebody else may send
+  absl::Status broken_;                     // why the connection is gone; OK while it is not
+  bool reading_ = false;
+  bool sending_ = false;
+  std::vector<Bytes> unsent_;  // what is not answered: whoever is sending sends it. Empty while nobody is
+  uint64_t next_id_;
+  std::map<uint64_t, Expected> expected_;
+  size_t abandoned_ = 0;     // of these, calls that were given up
+  size_t pending_gets_ = 0;  // of these, gets
+  std::deque<EventsNotification> events_;
+};
+
+}  // namespace tokamak::client

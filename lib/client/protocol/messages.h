@@ -1,0 +1,421 @@
+// The bodies of the client protocol: one struct for each, in which Visit() lists the fields once,
+// for both directions.
+//
+// A request names its kind and its reply: whoever sends a GetRequest gets a GetReply or an error.
+// Bounds are protocol.h's.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lib/base/object_id.h"
+#include "lib/client/protocol/entries.h"
+#include "lib/client/protocol/protocol.h"
+
+namespace tokamak::client {
+
+// Where all there is to say is the status.
+template <Kind kind>
+struct DoneReply {
+  static constexpr uint16_t kKind = static_cast<uint16_t>(kind) | kReplyBit;
+  template <typename M, typename V>
+  static void Visit(M&, V&) {}
+};
+
+template <Kind kind>
+struct Request {
+  static constexpr uint16_t kKind = static_cast<uint16_t>(kind);
+  using Reply = DoneReply<kind>;
+};
+
+template <Kind kind>
+struct ReplyTo {
+  static constexpr uint16_t kKind = static_cast<uint16_t>(kind) | kReplyBit;
+};
+
+// What became of each object of a request, in their order.
+template <Kind kind, size_t most>
+struct OutcomesReply : ReplyTo<kind> {
+  std::vector<Outcome> outcomes;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Parts(m.outcomes, most);
+  }
+};
+
+// A request that is about one object.
+template <Kind kind>
+struct ObjectRequest : Request<kind> {
+  base::ObjectId id;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Id(m.id);
+  }
+};
+
+using AbortRequest = ObjectRequest<Kind::kAbort>;
+using DeleteRequest = ObjectRequest<Kind::kDelete>;
+using TouchRequest = ObjectRequest<Kind::kTouch>;
+using UnpinRequest = ObjectRequest<Kind::kUnpin>;  // the end of Prefetch's pin
+
+// Confirmed: answered when the directory has taken this content for the one of its id. Where it did
+// not, nothing is left.
+struct SealRequest : Request<Kind::kSeal> {
+  base::ObjectId id;
+  bool confirmed = false;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Id(m.id);
+    v.Bool(m.confirmed);
+  }
+};
+
+// The daemon's answer to Hello, with the arena's descriptors beside it: the first is open for
+// reading only; the second, sent for Access::kReadAndCreate alone, for reading and writing.
+struct WelcomeReply : ReplyTo<Kind::kHello> {
+  uint64_t arena_size = 0;  // bytes to map
+  uint64_t capacity = 0;    // bytes that objects may take together
+  uint64_t incarnation = 0;
+  std::string node;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Integer(m.arena_size);
+    v.Integer(m.capacity);
+    v.Integer(m.incarnation);
+    v.Text(m.node, kMaxName);
+  }
+};
+// The first frame of a connection. A header of another version is answered with FailedPrecondition.
+struct HelloRequest : Request<Kind::kHello> {
+  using Reply = WelcomeReply;
+  Access access = Access::kReadAndCreate;
+  std::string name;    // of the client, for logs
+  uint64_t quota = 0;  // the most bytes that it may hold, unsealed and pinned together; 0: no bound of its own
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Enum(m.access);
+    v.Text(m.name, kMaxName);
+    v.Integer(m.quota);
+  }
+};
+
+struct CreateReply : ReplyTo<Kind::kCreate> {
+  Location location;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Part(m.location);
+  }
+};
+struct CreateRequest : Request<Kind::kCreate> {
+  using Reply = CreateReply;
+  base::ObjectId id;
+  uint64_t data_size = 0;
+  uint64_t metadata_size = 0;
+  uint64_t timeout_microseconds = 0;  // to wait for room
+  bool confirmed = false;             // the directory is asked first whether the id is free
+  std::string name;                   // to be kept with the object; empty: none
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Id(m.id);
+    v.Integer(m.data_size);
+    v.Integer(m.metadata_size);
+    v.Bounded(m.timeout_microseconds, kMaxTimeoutMicroseconds);
+    v.Bool(m.confirmed);
+    v.Text(m.name, kMaxObjectName);
+  }
+};
+
+using CreateAndSealReply = OutcomesReply<Kind::kCreateAndSeal, kMaxIds>;
+// Small objects, copied into the arena by the daemon. At most kMaxInlineBytes together, beside their
+// names. Where one has a name that is not its id's, none is put.
+struct CreateAndSealRequest : Request<Kind::kCreateAndSeal> {
+  using Reply = CreateAndSealReply;
+  std::vector<InlineObject> objects;
+  uint64_t timeout_microseconds = 0;  // to wait for room, all together
+  bool confirmed = false;             // as in SealRequest, each for itself
+  // All or none, at once or not at all, and not confirmed: an error says why none was.
+  bool together = false;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Parts(m.objects, kMaxIds);
+    v.Bounded(m.timeout_microseconds, kMaxTimeoutMicroseconds);
+    v.Bool(m.confirmed);
+    v.Bool(m.together);
+  }
+};
+
+// An object that was asked for: pinned for this connection where the outcome is OK.
+struct GetEntry {
+  Outcome outcome;
+  Location location;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Part(m.outcome);
+    v.Part(m.location);
+  }
+};
+struct GetReply : ReplyTo<Kind::kGet> {
+  std::vector<GetEntry> entries;  // as many as ids, in their order
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Parts(m.entries, kMaxIds);
+  }
+};
+// Pulls what is not here, waits for what does not exist yet.
+struct GetRequest : Request<Kind::kGet> {
+  using Reply = GetReply;
+  uint64_t timeout_microseconds = 0;
+  Protocol protocol = Protocol::kAuto;
+  std::vector<base::ObjectId> ids;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Bounded(m.timeout_microseconds, kMaxTimeoutMicroseconds);
+    v.Enum(m.protocol);
+    v.Ids(m.ids, kMaxIds);
+  }
+};
+
+using PrefetchReply = OutcomesReply<Kind::kPrefetch, kMaxIds>;
+// As Get, but the objects are pinned for nobody. With `pin` each stays on this node until an Unpin
+// or its deletion, whatever becomes of this connection.
+struct PrefetchRequest : Request<Kind::kPrefetch> {
+  using Reply = PrefetchReply;
+  uint64_t timeout_microseconds = 0;
+  bool pin = false;
+  std::vector<base::ObjectId> ids;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Bounded(m.timeout_microseconds, kMaxTimeoutMicroseconds);
+    v.Bool(m.pin);
+    v.Ids(m.ids, kMaxIds);
+  }
+};
+
+using PushReply = OutcomesReply<Kind::kPush, kMaxPushed>;
+// Another node shall bring the objects to itself.
+struct PushRequest : Request<Kind::kPush> {
+  using Reply = PushReply;
+  uint64_t timeout_microseconds = 0;
+  std::string node;  // its name
+  std::vector<base::ObjectId> ids;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Bounded(m.timeout_microseconds, kMaxTimeoutMicroseconds);
+    v.Text(m.node, kMaxName);
+    v.Ids(m.ids, kMaxPushed);
+  }
+};
+
+struct ProgressReply : ReplyTo<Kind::kProgress> {
+  uint64_t moved = 0;  // bytes of data and metadata
+  uint64_t total = 0;  // 0: nothing of it is moving yet
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Integer(m.moved);
+    v.Integer(m.total);
+  }
+};
+// How far the pull of an object to this node is. kNotFound: it is not on its way here.
+struct ProgressRequest : ObjectRequest<Kind::kProgress> {
+  using Reply = ProgressReply;
+};
+
+// Nobody waits for a Get or a Wait any more: it is answered with kCancelled, unless it was answered
+// before.
+struct CancelRequest : Request<Kind::kCancel> {
+  uint64_t request_id = 0;  // the Get's or Wait's
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Integer(m.request_id);
+  }
+};
+
+// One pin of each. An id that is listed twice gives back two.
+struct ReleaseRequest : Request<Kind::kRelease> {
+  std::vector<base::ObjectId> ids;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Ids(m.ids, kMaxIds);
+  }
+};
+
+struct ContainsReply : ReplyTo<Kind::kContains> {
+  bool here = false;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Bool(m.here);
+  }
+};
+struct ContainsRequest : ObjectRequest<Kind::kContains> {
+  using Reply = ContainsReply;
+};
+
+struct ListReply : ReplyTo<Kind::kList> {
+  std::vector<ObjectEntry> objects;  // by id
+  bool more = false;                 // continue after the last one
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Parts(m.objects, kMaxListed);
+    v.Bool(m.more);
+  }
+};
+struct ListRequest : Request<Kind::kList> {
+  using Reply = ListReply;
+  uint32_t limit = kMaxListed;
+  bool continued = false;  // behind `after`; else from the first
+  base::ObjectId after;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Bounded(m.limit, uint32_t{kMaxListed});
+    v.Bool(m.continued);
+    v.Id(m.after);
+  }
+};
+
+struct StatReply : ReplyTo<Kind::kStat> {
+  bool here = false;     // `object` says how it is on this node; else only its id, sizes and name count
+  bool located = false;  // the directory answered
+  ObjectEntry object;
+  std::vector<std::string> holders;  // nodes, by name
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Bool(m.here);
+    v.Bool(m.located);
+    v.Part(m.object);
+    v.Texts(m.holders, kMaxHolders, kMaxName);
+  }
+};
+struct StatRequest : ObjectRequest<Kind::kStat> {
+  using Reply = StatReply;
+};
+
+struct EvictReply : ReplyTo<Kind::kEvict> {
+  uint64_t objects = 0;
+  uint64_t bytes = 0;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Integer(m.objects);
+    v.Integer(m.bytes);
+  }
+};
+struct EvictRequest : Request<Kind::kEvict> {
+  using Reply = EvictReply;
+  uint64_t bytes = 0;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Integer(m.bytes);
+  }
+};
+
+struct HashReply : ReplyTo<Kind::kHash> {
+  uint64_t hash = 0;  // XXH64 of data and metadata
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Integer(m.hash);
+  }
+};
+struct HashRequest : ObjectRequest<Kind::kHash> {
+  using Reply = HashReply;
+};
+
+struct WaitReply : ReplyTo<Kind::kWait> {
+  std::vector<uint8_t> ready;  // 0 or 1 for each id, in their order
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Flags(m.ready, kMaxIds);
+  }
+};
+// Until `count` of the objects exist, here or anywhere. Pins and moves nothing.
+struct WaitRequest : Request<Kind::kWait> {
+  using Reply = WaitReply;
+  uint64_t timeout_microseconds = 0;
+  uint32_t count = 0;
+  Scope scope = Scope::kLocal;
+  std::vector<base::ObjectId> ids;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Bounded(m.timeout_microseconds, kMaxTimeoutMicroseconds);
+    v.Bounded(m.count, uint32_t{kMaxIds});
+    v.Enum(m.scope);
+    v.Ids(m.ids, kMaxIds);
+  }
+};
+
+// Events follow the reply, until the connection ends. With `existing` they begin with what is
+// sealed already, each once, as if it were sealed now; what happens meanwhile is told in its order.
+struct SubscribeRequest : Request<Kind::kSubscribe> {
+  bool existing = false;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Bool(m.existing);
+  }
+};
+struct EventsNotification {
+  static constexpr uint16_t kKind = static_cast<uint16_t>(Kind::kEvents);
+  uint64_t dropped = 0;  // events left out before these, because the client did not keep up
+  // With these events all that existed at the Subscribe has been told, if that was asked for.
+  bool caught_up = true;
+  std::vector<EventEntry> events;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Integer(m.dropped);
+    v.Bool(m.caught_up);
+    v.Parts(m.events, kMaxEvents);
+  }
+};
+
+struct NodesReply : ReplyTo<Kind::kNodes> {
+  std::vector<NodeEntry> nodes;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Parts(m.nodes, kMaxNodes);
+  }
+};
+struct NodesRequest : Request<Kind::kNodes> {
+  using Reply = NodesReply;
+  template <typename M, typename V>
+  static void Visit(M&, V&) {}
+};
+
+struct ClusterReply : ReplyTo<Kind::kCluster> {
+  bool located = false;            // the directory answered; else these are the nodes that it named last
+  std::vector<ViewedEntry> nodes;  // by name
+  bool more = false;               // continue after the last one
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Bool(m.located);
+    v.Parts(m.nodes, kMaxViewed);
+    v.Bool(m.more);
+  }
+};
+// All nodes, each asked what it says of itself. Takes up to some two seconds where one does not
+// answer.
+struct ClusterRequest : Request<Kind::kCluster> {
+  using Reply = ClusterReply;
+  std::string after;  // a name: those behind it; empty: from the first
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Text(m.after, kMaxName);
+  }
+};
+
+struct NodeStatsReply : ReplyTo<Kind::kNodeStats> {
+  std::string node;
+  std::string device;  // that the daemon uses
+  std::vector<NumberEntry> numbers;
+  template <typename M, typename V>
+  static void Visit(M& m, V& v) {
+    v.Text(m.node, kMaxName);
+    v.Text(m.device, kMaxName);
+    v.Parts(m.numbers, kMaxNumbers);
+  }
+};
+// Of the daemon that is asked.
+struct NodeStatsRequest : Request<Kind::kNodeStats> {
+  using Reply = NodeStatsReply;
+  template <typename M, typename V>
+  static void Visit(M&, V&) {}
+};
+
+}  // namespace tokamak::client

@@ -1,0 +1,116 @@
+// ClientServer is the daemon's Unix socket: it accepts programs of this machine and gives each a
+// Session.
+//
+// A client that breaks the protocol, does not take its answers, or says no hello, loses its
+// connection; what it held goes back, the memory of what it had not sealed only when its program
+// has ended (departed.h). What a program and a user may have of it is bounded (client_programs.h).
+// Thread rule: the control loop.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/daemon/clients/client_programs.h"
+#include "lib/daemon/clients/departed.h"
+#include "lib/daemon/clients/session.h"
+#include "lib/os/epoll_loop.h"
+#include "lib/os/file_descriptor.h"
+#include "lib/os/sockets/unix_socket.h"
+
+namespace tokamak::daemon {
+
+// Clients beyond the bounds, which are told why when they say hello. Where more come, the oldest is
+// ended without a word.
+constexpr size_t kMaxRefused = 64;
+constexpr uint64_t kMaxMemoryOfRefused = 16 << 20;
+// A client that has said no hello for this long loses its place.
+constexpr base::Duration kHelloDeadline = base::Seconds(10);
+
+// Totals since the server began.
+struct ClientCounters {
+  uint64_t accepted = 0;
+  uint64_t refused = 0;          // too many were connected, or too many of that program or user
+  uint64_t protocol_errors = 0;  // connections that ended since the client broke the protocol
+  uint64_t stalled = 0;          // since it did not take its answers, or did not complete its messages
+  uint64_t silent = 0;           // since it said no hello
+};
+
+struct ClientServerOptions {
+  os::SocketAccess access = os::SocketAccess::kUser;
+  ClientPrograms::Bounds bounds;
+  base::Duration hello_deadline = kHelloDeadline;
+};
+
+class ClientServer final {
+ public:
+  // Takes the path; clients wait until Serve and until the loop runs. kAlreadyExists: another
+  // daemon listens at `path`.
+  static absl::StatusOr<std::unique_ptr<ClientServer>> Listen(os::EpollLoop& loop, const std::string& path,
+                                                              const ClientServerOptions& options = {});
+  ~ClientServer();
+
+  // Once, before the loop runs. `context` must outlive it. `arena` is the memfd of the store, which
+  // must stay open, and `read_only` the same opened for reading only: a client gets the second, or
+  // both.
+  void Serve(const SessionContext& context, int arena, os::FileDescriptor read_only);
+
+  // Takes no more clients; those that are connected go on.
+  void StopListening();
+
+  size_t clients() const { return clients_.size(); }
+  const ClientCounters& counters() const { return counters_; }
+  // That all clients have us hold, beside the store's.
+  uint64_t client_memory() const { return programs_.memory(); }
+  // Programs without a connection that may still write to memory.
+  size_t departed() const { return departed_ == nullptr ? 0 : departed_->programs(); }
+
+ private:
+  struct Client {
+    ClientPrograms::Place place;  // which the others claim memory of
+    std::unique_ptr<os::UnixConnection> connection;
+    std::unique_ptr<Session> session;
+    base::Timer hello_deadline;
+  };
+  struct Refused {
+    absl::Status why;
+    std::unique_ptr<os::UnixConnection> connection;
+  };
+
+  ClientServer(os::EpollLoop& loop, const ClientServerOptions& options) : loop_(loop), options_(options) {}
+
+  void Accept(os::FileDescriptor socket);
+  void Refuse(os::FileDescriptor socket, const absl::Status& why);
+  void EndRefused(uint64_t number);
+  void Handle(uint64_t number, os::Frame frame);
+  void Send(uint64_t number, const std::vector<uint8_t>& frame, Descriptors descriptors);
+  bool Congested(uint64_t number) const;
+  void Drop(uint64_t number, const absl::Status& why);
+  void DropSilent(uint64_t number);
+  void CountEnd(const Client& client, const absl::Status& why);
+  void Bury();
+
+  os::EpollLoop& loop_;
+  const ClientServerOptions options_;
+  ClientPrograms programs_{options_.bounds};
+  base::ByteBudget refused_memory_{kMaxMemoryOfRefused};
+  const SessionContext* context_ = nullptr;  // until Serve
+  int arena_ = -1;
+  os::FileDescriptor read_only_;
+  uint64_t last_number_ = 0;
+  ClientCounters counters_;
+  std::unique_ptr<Departed> departed_;  // from Serve on
+  std::map<uint64_t, Client> clients_;
+  std::map<uint64_t, Refused> refused_;
+  // Dropped by a task of its own: what drops a client may be running in it.
+  std::vector<Client> leaving_;
+  std::vector<Refused> refused_leaving_;
+  base::Timer bury_;
+  std::unique_ptr<os::UnixListener> listener_;
+};
+
+}  // namespace tokamak::daemon

@@ -1,0 +1,22 @@
+// What the store and the directory know, as the client protocol says it.
+#pragma once
+
+#include <string>
+
+#include "lib/base/time.h"
+#include "lib/client/protocol/messages.h"
+#include "lib/directory/directory.h"
+#include "lib/node/cluster_view.h"
+#include "lib/store/types.h"
+
+namespace tokamak::daemon {
+
+client::Location ToWire(const store::Location& place);
+client::ObjectEntry ToWire(const store::StoredObject& info, base::Time now);
+client::EventEntry ToWire(const store::Event& event);
+
+// Texts that are too long for the protocol are cut.
+client::NodeEntry ToWire(const directory::NodeInfo& info, bool is_this);
+client::ViewedEntry ToWire(const node::ClusterView::Entry& entry, bool is_this);
+
+}  // namespace tokamak::daemon

@@ -1,0 +1,54 @@
+// SoftNic is one software NIC over UDP with all that it works on: its loop, its socket, its packet
+// trace.
+//
+// Thread rule: opened and dropped by its owner's thread; everything but the counters is its loop's.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "lib/base/trace.h"
+#include "lib/client/protocol/messages.h"
+#include "lib/daemon/devices/device.h"
+#include "lib/os/epoll_loop.h"
+#include "lib/verbs/soft/device.h"
+#include "lib/verbs/soft/packets/pcap.h"
+#include "lib/verbs/soft/udp/udp_fabric.h"
+
+namespace tokamak::daemon {
+
+class SoftNic final {
+ public:
+  static constexpr int kEcnBits = 2;  // the low ones of a traffic class, which the NIC sets by itself
+
+  // `run` runs a call on the loop, and returns when it has. `ack_delay`: see
+  // verbs::soft::DeviceOptions.
+  SoftNic(os::EpollLoop& loop, std::function<void(const std::function<void()>&)> run, base::Duration ack_delay);
+  ~SoftNic();
+  SoftNic(const SoftNic&) = delete;
+  SoftNic& operator=(const SoftNic&) = delete;
+
+  absl::Status Open(absl::string_view name, const verbs::soft::UdpDeviceName& parsed, const DeviceSettings& settings);
+
+  verbs::soft::SoftDevice& device() const { return *device_; }
+
+  // Always the same names in the same order.
+  void AddNumbers(std::vector<client::NumberEntry>& numbers) const;
+
+ private:
+  absl::Status OpenOnLoop(absl::string_view name, const verbs::soft::UdpDeviceName& parsed,
+                          const DeviceSettings& settings);
+
+  os::EpollLoop& loop_;
+  const std::function<void(const std::function<void()>&)> run_;
+  const base::Duration ack_delay_;
+  base::NoTrace trace_;
+  std::unique_ptr<verbs::soft::PcapWriter> pcap_;
+  std::unique_ptr<verbs::soft::UdpFabric> fabric_;
+  std::unique_ptr<verbs::soft::SoftDevice> device_;
+};
+
+}  // namespace tokamak::daemon

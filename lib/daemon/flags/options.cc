@@ -1,0 +1,437 @@
+#include "lib/daemon/flags/options.h"
+
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "lib/base/units.h"
+#include "lib/base/version.h"
+#include "lib/daemon/flags/config_file.h"
+#include "lib/daemon/flags/help_format.h"
+#include "lib/daemon/flags/redis_flags.h"
+#include "lib/daemon/flags/wrong_flags.h"
+#include "lib/daemon/watch/http_hosts.h"
+#include "lib/directory/directory.h"
+#include "lib/transport/limits.h"
+
+namespace tokamak::daemon {
+
+namespace {
+
+constexpr char kAbout[] =
+    "tokd keeps immutable objects in shared memory for the programs of this machine, and moves them between machines "
+    "over RDMA verbs. One tokd runs for each node; programs reach it through --socket, other nodes through --listen.";
+constexpr char kExample[] =
+    "Example, two nodes on one machine, without RDMA hardware:\n"
+    "  tokd --listen 127.0.0.1:7000 --device soft:udp@127.0.0.1 --memory 512MiB \\\n"
+    "       --socket /tmp/node1.sock &\n"
+    "  tokd --listen 127.0.0.2:7000 --device soft:udp@127.0.0.2 --memory 512MiB \\\n"
+    "       --socket /tmp/node2.sock --directory tokd@127.0.0.1:7000 &\n"
+    "Each flag may also stand in the environment, as TOKD_MEMORY=1GiB, or in a JSON file (--config), as "
+    "{\"memory\": \"1GiB\"}; the command line goes before the environment, and that before the file.\n"
+    "SIGTERM or SIGINT drains (--drain) and ends; a second one ends at once. SIGHUP reads --config again: drain, "
+    "evacuate, quota and log-level change at once, what else is new there is named in the log and needs a restart.\n"
+    "Exit codes: 0 after SIGTERM or SIGINT, 2 when it could not start, 1 after an error of its own.";
+
+// As given on the command line, before it is checked.
+struct Texts {
+  std::string listen, memory = "512MiB", quota = "0", directory = "serve", detection = "auto", policy, drain = "10s",
+                      lease = "10s", grace = "60s", cm = "rdma", ack_timeout, congestion, chunk_size = "1MiB",
+                      log_level = "info", log_format = "text", socket_access = "user", http;
+  RedisTexts redis;
+};
+
+absl::Status CheckFabric(const FabricSettings& fabric, ConnectBy connect_by) {
+  if (connect_by == ConnectBy::kTcp) return absl::OkStatus();
+  if (fabric.router_lid.has_value()) {
+    return absl::InvalidArgumentError("--router-lid: goes with --cm tcp; rdma_cm finds the routers by itself");
+  }
+  if (fabric.pkey_index == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError("--pkey-index: goes with --cm tcp; rdma_cm takes the partition of its IP address");
+}
+
+absl::Status CheckHttpHosts(const DaemonOptions& options) {
+  if (options.http_hosts.empty()) return absl::OkStatus();
+  if (!options.http.has_value()) return absl::InvalidArgumentError("--http-host: goes with --http");
+  if (options.http_hosts.size() > HttpHosts::kMaxNames) {
+    return absl::InvalidArgumentError(absl::StrCat("--http-host: at most ", HttpHosts::kMaxNames, " names"));
+  }
+  for (const std::string& name : options.http_hosts) {
+    const absl::Status status = HttpHosts::Check(name);
+    if (!status.ok()) return absl::InvalidArgumentError(absl::StrCat("--http-host: ", status.message()));
+  }
+  return absl::OkStatus();
+}
+
+constexpr unsigned kProcessorsToSpin = 8;
+
+static_assert(kMaxAckTimeout * (verbs::kMaxRetryCount + 1) < transport::kConnectDeadline,
+              "a peer that is gone is given up first");
+
+absl::StatusOr<os::Detection> ParseDetection(const std::string& text) {
+  // Three loops that spin need processors of their own: with fewer, they keep each other from
+  // working.
+  const bool can_spin = std::thread::hardware_concurrency() >= kProcessorsToSpin;
+  if (text == "auto") return can_spin ? os::Detection::Adaptive(base::Microseconds(20)) : os::Detection::Event();
+  if (text == "busy") return os::Detection::Busy();
+  if (text == "event") return os::Detection::Event();
+  if (text == "adaptive") return os::Detection::Adaptive(base::Microseconds(20));
+  if (absl::StartsWith(text, "adaptive:")) {
+    const auto spin = base::ParseDuration(text.substr(9));
+    if (!spin.ok()) return spin.status();
+    return os::Detection::Adaptive(*spin);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown detection '", text, "': use auto, busy, event, adaptive or adaptive:20us"));
+}
+
+// A name that directory::CheckNodeId accepts: IPv6 brackets are none.
+std::string DefaultName(const verbs::Address& listen) {
+  if (listen.is_ipv4()) return listen.ToString();
+  verbs::Address ip = listen;
+  ip.port = 0;
+  return absl::StrCat(ip.ToString(), "-", listen.port);
+}
+
+// Reads what CLI11 took as text. The first thing wrong is returned, with the flag's name before it.
+absl::Status Check(const Texts& texts, DaemonOptions& options) {
+  const auto read = [](const char* flag, auto parsed, auto& into) -> absl::Status {
+    if (!parsed.ok()) return absl::InvalidArgumentError(absl::StrCat(flag, ": ", parsed.status().message()));
+    into = *std::move(parsed);
+    return absl::OkStatus();
+  };
+  absl::Status status;
+  status.Update(read("--listen", verbs::Address::Parse(texts.listen), options.listen));
+  status.Update(read("--memory", base::ParseSize(texts.memory), options.memory));
+  status.Update(read("--quota", base::ParseSize(texts.quota), options.quota));
+  status.Update(read("--directory", ParseDirectory(texts.directory), options.directory));
+  if (status.ok()) {
+    const bool in_redis = options.directory.kind == DirectoryChoice::Kind::kRedis;
+    status = in_redis ? TakeRedisFlags(texts.redis, options.directory.redis) : CheckNoRedisFlags(texts.redis);
+  }
+  status.Update(read("--detection", ParseDetection(texts.detection), options.detection));
+  status.Update(read("--drain", base::ParseDuration(texts.drain), options.drain));
+  status.Update(read("--lease", base::ParseDuration(texts.lease), options.lease));
+  status.Update(read("--grace", base::ParseDuration(texts.grace), options.grace));
+  if (!texts.ack_timeout.empty()) {
+    options.ack_timeout.emplace();
+    status.Update(read("--ack-timeout", base::ParseDuration(texts.ack_timeout), *options.ack_timeout));
+  }
+  uint64_t chunk_size = 0;
+  status.Update(read("--chunk-size", base::ParseSize(texts.chunk_size), chunk_size));
+  if (status.ok() && (chunk_size < transport::kMinChunkSize || chunk_size > transport::kMaxChunkSize)) {
+    return absl::InvalidArgumentError(absl::StrCat("--chunk-size: from ", base::FormatSize(transport::kMinChunkSize),
+                                                   " to ", base::FormatSize(transport::kMaxChunkSize)));
+  }
+  options.chunk_size = static_cast<uint32_t>(chunk_size);
+  if (!texts.congestion.empty()) {
+    status.Update(read("--congestion", verbs::soft::CongestionChoice::Parse(texts.congestion), options.congestion));
+  }
+  if (!texts.policy.empty()) {
+    status.Update(read("--policy", ParsePolicyChoice(texts.policy), options.policy));
+  }
+  if (!texts.http.empty()) {
+    options.http.emplace();
+    status.Update(read("--http", ParseHttpAddress(texts.http), *options.http));
+  }
+  status.Update(CheckHttpHosts(options));
+  options.socket_access = texts.socket_access == "group" ? os::SocketAccess::kGroup : os::SocketAccess::kUser;
+  options.log.level = texts.log_level == "info" ? 0 : texts.log_level == "warning" ? 1 : 2;
+  options.log.json = texts.log_format == "json";
+  options.connect_by = texts.cm == "tcp" ? ConnectBy::kTcp : ConnectBy::kRdmaCm;
+  status.Update(CheckFabric(options.fabric, options.connect_by));
+  if (status.ok() && options.listen.port == 0) {
+    return absl::InvalidArgumentError("--listen: give a port as well, such as 127.0.0.1:7000");
+  }
+  if (status.ok() && options.listen.is_unspecified()) {
+    verbs::Address ip = options.listen;
+    ip.port = 0;
+    return absl::InvalidArgumentError(absl::StrCat("--listen: peers are told this address, and ", ip.ToString(),
+                                                   " leads each to itself: give one of this host's"));
+  }
+  if (status.ok() && options.listen.port + options.engines > UINT16_MAX) {
+    return absl::InvalidArgumentError(absl::StrCat("--listen: ", options.engines, " engines for bulk need ports up to ",
+                                                   options.listen.port + options.engines, ": choose a lower port"));
+  }
+  if (status.ok() && options.memory < (1 << 20)) {
+    return absl::InvalidArgumentError("--memory: at least 1MiB, for objects and their bookkeeping");
+  }
+  if (status.ok() && (options.lease < kMinLease || options.lease > kMaxLease)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--lease: from ", base::FormatDuration(kMinLease), " to ", base::FormatDuration(kMaxLease)));
+  }
+  if (status.ok() && options.grace > kMaxLease) {
+    return absl::InvalidArgumentError(absl::StrCat("--grace: at most ", base::FormatDuration(kMaxLease)));
+  }
+  if (status.ok() && options.ack_timeout.has_value() &&
+      (*options.ack_timeout < base::Milliseconds(1) || *options.ack_timeout > kMaxAckTimeout)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--ack-timeout: from 1ms to ", base::FormatDuration(kMaxAckTimeout)));
+  }
+  if (!status.ok()) return status;
+  if (options.name.empty()) options.name = DefaultName(options.listen);
+  if (absl::Status name = directory::CheckNodeId(options.name); !name.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--name: ", name.message()));
+  }
+  return absl::OkStatus();
+}
+
+// With --config FILE, or TOKD_CONFIG in the environment.
+void TakeConfigFile(CLI::App& app) {
+  const char* const file = std::getenv("TOKD_CONFIG");
+  const bool is_given = file != nullptr && *file != '\0';
+  app.set_config("--config", is_given ? file : "", "read flags from this JSON file; see docs/configuration.md",
+                 /*config_required=*/is_given)
+      ->type_name("FILE");
+  app.config_formatter(std::make_shared<ConfigFile>(app));
+}
+
+// In --help, where those that stand in no group come first.
+void GroupFlags(CLI::App& app) {
+  const std::pair<const char*, std::vector<const char*>> groups[] = {
+      {"Directory",
+       {"--directory", "--redis-prefix", "--redis-password-file", "--redis-sentinel-user",
+        "--redis-sentinel-password-file", "--redis-tls-ca", "--redis-tls-cert", "--redis-tls-key", "--redis-tls-name",
+        "--redis-tls-no-verify", "--lease", "--grace"}},
+      {"Transfers",
+       {"--engines", "--bulk-queue-pairs", "--chunk-size", "--chunks-in-flight", "--detection", "--registration",
+        "--policy", "--congestion", "--ack-timeout"}},
+      {"Fabric",
+       {"--cm", "--pkey-index", "--path-mtu", "--router-lid", "--service-level", "--traffic-class", "--require-rdma"}},
+      {"Memory", {"--cache", "--quota", "--huge-pages", "--no-huge-pages", "--no-prefault"}},
+      {"Ending", {"--drain", "--evacuate"}},
+      {"Looking on", {"--log-level", "--log-format", "--http", "--http-host", "--pcap", "--trace"}},
+  };
+  for (const auto& [name, flags] : groups) {
+    for (const char* const flag : flags) app.get_option(flag)->group(name);
+  }
+}
+
+std::string ConfigFileOf(const CLI::App& app) { return app.get_config_ptr()->as<std::string>(); }
+
+}  // namespace
+
+absl::StatusOr<DirectoryChoice> ParseDirectory(const std::string& text) {
+  DirectoryChoice choice;
+  if (text == "serve") return choice;
+  if (directory::redis::Target::IsMeantBy(text)) {
+    auto target = directory::redis::Target::Parse(text);
+    if (!target.ok()) return target.status();
+    choice.kind = DirectoryChoice::Kind::kRedis;
+    choice.redis.target = *std::move(target);
+    return choice;
+  }
+  absl::string_view rest = text;
+  if (absl::ConsumePrefix(&rest, "tokd@")) {
+    auto server = base::HostPort::Parse(rest);
+    if (!server.ok()) return server.status();
+    choice.kind = DirectoryChoice::Kind::kRemote;
+    choice.server = *std::move(server);
+    return choice;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("unknown directory '", text,
+                                                 "': use serve, tokd@HOST:PORT, redis://HOST:PORT, redis@unix:PATH, "
+                                                 "sentinel://HOST,.../MASTER or cluster://HOST,..."));
+}
+
+absl::StatusOr<base::HostPort> ParseHttpAddress(const std::string& text) {
+  if (text == "0") return base::HostPort{"127.0.0.1", 0};
+  const bool is_port = text.find_first_not_of("0123456789") == std::string::npos;
+  const std::string full = is_port ? absl::StrCat("127.0.0.1:", text) : text;
+  auto address = base::HostPort::Parse(full);
+  if (!address.ok() || !verbs::Address::Parse(full).ok()) {  // the latter takes no name of a host
+    return absl::InvalidArgumentError(absl::StrCat("'", text,
+                                                   "' is neither a PORT, which is taken on 127.0.0.1, nor "
+                                                   "IP:PORT: give such as 9464, 10.0.0.1:9464 or [::1]:9464"));
+  }
+  return address;
+}
+
+ParsedFlags ParseFlags(int argc, const char* const* argv, std::ostream& errors) {
+  ParsedFlags parsed;
+  DaemonOptions& options = parsed.options;
+  Texts texts;
+  CLI::App app(kAbout, "tokd");
+  app.formatter(std::make_shared<HelpFormat>());
+  app.footer(kExample);
+  app.set_version_flag("--version", absl::StrCat("tokd ", base::kVersion));
+  app.add_option("--listen", texts.listen, "IP:PORT at which other nodes connect; engine i listens on PORT + i")
+      ->required();
+  app.add_option(
+         "--device", options.device,
+         "RDMA device: soft:udp@IP[:UDP_PORT], our software NIC over UDP; soft:raw@IP[:UDP_PORT], the same through raw "
+         "sockets, which need CAP_NET_RAW; ibv:NAME[:PORT][@GID_INDEX], real verbs: ibv_devices lists names; up to "
+         "four "
+         "(A,B or --device A --device B): large transfers are spread over them, from first to first, second to second")
+      ->join(',')
+      ->required();
+  app.add_option("--memory", texts.memory, "size of the object store, such as 512MiB or 16GiB")->capture_default_str();
+  app.add_option("--socket", options.socket, "path of the Unix socket for the programs of this machine")->required();
+  app.add_option("--socket-access", texts.socket_access,
+                 "whose programs may use the socket: user (this one's alone), or group (those of its group as well)")
+      ->check(CLI::IsMember({"user", "group"}))
+      ->capture_default_str();
+  app.add_option(
+         "--directory", texts.directory,
+         "who knows where objects are: serve (this node, for others too); tokd@HOST:PORT (the node that serves); "
+         "redis://[USER@]HOST[:PORT][/DATABASE], redis@unix:PATH; sentinel://[USER@]HOST[:PORT],.../MASTER; "
+         "cluster://[USER@]HOST[:PORT],...; with TLS rediss://, sentinel+tls://, cluster+tls://; see docs/redis.md")
+      ->capture_default_str();
+  AddRedisFlags(app, texts.redis);
+  app.add_option("--name", options.name,
+                 "this node's name in the cluster, of A-Z a-z 0-9 . _ : -; the --listen address unless given");
+  app.add_option("--engines", options.engines,
+                 "transport engines for bulk, a thread each; 0: everything on the control loop")
+      ->check(CLI::Range(0, 15))
+      ->capture_default_str();
+  app.add_option("--bulk-queue-pairs", options.bulk_queue_pairs,
+                 "queue pairs for large transfers, for each peer and device; 16 for a peer at most")
+      ->check(CLI::Range(1, 8))
+      ->capture_default_str();
+  app.add_option("--chunk-size", texts.chunk_size,
+                 "bytes of one READ or WRITE request: larger objects move in several; 4KiB to 1GiB")
+      ->capture_default_str();
+  app.add_option("--chunks-in-flight", options.chunks_in_flight, "such requests of one transfer at a time")
+      ->check(CLI::Range(uint32_t{1}, transport::kMaxChunksInFlight))
+      ->capture_default_str();
+  app.add_option("--detection", texts.detection,
+                 "how completions are found: busy, event, adaptive:TIME (spin, then sleep), or auto: adaptive:20us "
+                 "from 8 processors on")
+      ->capture_default_str();
+  app.add_option("--registration", options.registration,
+                 "how object memory is registered: arena (all of it, at the start), on_demand (for each transfer) or "
+                 "cached (blocks of 16 MiB when they are first used, and kept)")
+      ->check(CLI::IsMember({"arena", "on_demand", "cached"}))
+      ->capture_default_str();
+  app.add_option(
+      "--policy", texts.policy,
+      "protocol by object size: a table such as eager:32KiB,read; FILE.json, which tok tune writes; adaptive, "
+      "which learns from the pulls; adaptive:TABLE, which begins with one; unless given, what is built in "
+      "for such a device");
+  app.add_option("--pcap", options.pcap,
+                 "write the software NIC's packets to this file, for Wireshark; bulk, which has a UDP port "
+                 "of its own, to FILE.bulk; those of a second device to FILE.1");
+  app.add_option(
+      "--trace", options.trace,
+      "at the end, write how long each get of a program took, and what each pull of this node spent its time on, "
+      "to this file, for Perfetto (ui.perfetto.dev)");
+  app.add_option("--congestion", texts.congestion,
+                 "how fast the software NIC sends: additive (a window that finds out, unless given), dcqcn:RATE "
+                 "(by the marks of switches, from this rate down, such as 10Gb/s), fixed (a window) or none");
+  app.add_option(
+      "--ack-timeout", texts.ack_timeout,
+      "how long a peer may take to acknowledge, seven times in a row, before it is given up; unless given, 67ms "
+      "or what a device's own report asks for, 268ms at most; more for slow machines or long ways");
+  app.add_option(
+         "--drain", texts.drain,
+         "after SIGTERM, wait this long for peers that still read, or that have not got all that was sent; with "
+         "--evacuate this long for each of the two")
+      ->capture_default_str();
+  app.add_flag("--evacuate", options.evacuate,
+               "after SIGTERM, first hand what was put on this node over to other nodes, which keep it");
+  app.add_option("--lease", texts.lease,
+                 "the directory counts this node as alive for this long after it last heard from it; renewed three "
+                 "times as often")
+      ->capture_default_str();
+  app.add_option("--grace", texts.grace,
+                 "after its lease has ended the directory waits this long for the node to come back before it counts "
+                 "what the node held as gone; by then the node refuses gets")
+      ->capture_default_str();
+  app.add_option(
+         "--cm", texts.cm,
+         "how connections of ibv: are made: rdma (rdma_cm, which needs IP on the fabric) or tcp (an exchange over "
+         "TCP at --listen)")
+      ->check(CLI::IsMember({"rdma", "tcp"}))
+      ->capture_default_str();
+  app.add_option("--pkey-index", options.fabric.pkey_index,
+                 "with --cm tcp, on InfiniBand: the partition, by its place in the port's table")
+      ->check(CLI::Range(0, UINT16_MAX))
+      ->capture_default_str();
+  app.add_option("--path-mtu", options.fabric.path_mtu,
+                 "of real verbs: the largest packets that a path carries, where a switch between carries less than the "
+                 "ports; unless given, what the ports do, and what InfiniBand's paths do with --cm rdma")
+      ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}));
+  app.add_option("--router-lid", options.fabric.router_lid,
+                 "with --cm tcp, on InfiniBand: the LID of the router to peers of other subnets")
+      ->check(CLI::Range(1, 0xbfff));
+  app.add_option("--service-level", options.fabric.service_level,
+                 "of InfiniBand, or the priority of RoCE; unless given, what the fabric says, or 0 with --cm tcp")
+      ->check(CLI::Range(0, 15));
+  app.add_option(
+         "--traffic-class", options.fabric.traffic_class,
+         "DSCP times 4 (104 is DSCP 26) of what RoCE v2, iWARP and the software NIC send, plus ECN's bits where "
+         "real verbs leave them to programs; unless given, what the fabric says, or 0")
+      ->check(CLI::Range(0, UINT8_MAX));
+  app.add_flag("--require-rdma", options.require_rdma, "fail unless the device is real RDMA");
+  app.add_flag("--cache", options.cache,
+               "evict objects created here, too, perhaps the only copies, when room is needed");
+  app.add_option("--quota", texts.quota, "most bytes that one program may hold, unsealed and pinned together; 0: any")
+      ->capture_default_str();
+  bool huge_pages = false, no_huge_pages = false;
+  auto* const huge = app.add_flag("--huge-pages", huge_pages,
+                                  "keep the store in huge pages, or fail; unless given, where enough of them are free");
+  app.add_flag("--no-huge-pages", no_huge_pages, "leave huge pages to others")->excludes(huge);
+  bool no_prefault = false;
+  app.add_flag("--no-prefault", no_prefault,
+               "do not touch all memory at the start: starts faster, first writes are slower");
+  app.add_option("--log-level", texts.log_level, "what is less is not logged: info, warning or error")
+      ->check(CLI::IsMember({"info", "warning", "error"}))
+      ->capture_default_str();
+  app.add_option("--log-format", texts.log_format,
+                 "of the log on standard error: text, or json: one object in each line")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  app.add_option(
+      "--http", texts.http,
+      "serve metrics for Prometheus (/metrics), health (/healthz, /readyz) and a page of the cluster (/) at "
+      "PORT of 127.0.0.1 (0: one that is free, which the log names), or at IP:PORT, to everybody who reaches "
+      "it; see docs/operations.md");
+  app.add_option("--http-host", options.http_hosts,
+                 "a further name of this machine by which a browser may ask there, such as a proxy's (again for each); "
+                 "its host name, its addresses and localhost are known")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  bool print_config = false;
+  app.add_flag("--print-config", print_config, "print all flags as a file for --config, and end")->configurable(false);
+  GroupFlags(app);
+  const auto refuse = [&](absl::string_view what) {
+    errors << "tokd: " << what << std::endl;
+    parsed.exit_code = 2;
+    return parsed;
+  };
+  TakeConfigFile(app);
+  if (const absl::Status status = ReadEnvironment(app, kRedisVariables); !status.ok()) return refuse(status.message());
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {                                 // for help or the version
+    for (CLI::Option* option : app.get_options()) option->envname("");  // one line of the help names them all
+    app.exit(asked);
+    return parsed;
+  } catch (const CLI::FileError&) {
+    return refuse(absl::StrCat("--config: cannot read ", ConfigFileOf(app)));
+  } catch (const CLI::ConfigError& error) {
+    return refuse(absl::StrCat("--config: ", ConfigFileOf(app), ": ", error.what()));
+  } catch (const CLI::ParseError& error) {
+    return refuse(ExplainWrongFlags(app, error));
+  }
+  options.prefault = !no_prefault;
+  if (huge_pages) options.huge_pages = HugePagesChoice::kAlways;
+  if (no_huge_pages) options.huge_pages = HugePagesChoice::kNever;
+  if (const absl::Status status = Check(texts, options); !status.ok()) return refuse(status.message());
+  parsed.config = app.config_to_str();
+  if (print_config) {
+    std::cout << parsed.config << std::endl;
+    return parsed;
+  }
+  parsed.run = true;
+  return parsed;
+}
+
+}  // namespace tokamak::daemon

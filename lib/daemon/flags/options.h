@@ -1,0 +1,97 @@
+// The flags of tokd, read and checked.
+#pragma once
+
+#include <cstdint>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/base/text/host_port.h"
+#include "lib/base/time.h"
+#include "lib/daemon/devices/device.h"
+#include "lib/daemon/flags/policy_choice.h"
+#include "lib/daemon/memory/store_memory.h"
+#include "lib/directory/redis/redis_directory.h"
+#include "lib/os/epoll_loop.h"
+#include "lib/os/sockets/socket_access.h"
+#include "lib/verbs/soft/congestion/congestion.h"
+#include "lib/verbs/types.h"
+
+namespace tokamak::daemon {
+
+// Where the directory is: this node's own, served to others ("serve"), another node's
+// ("tokd@HOST:PORT") or in Redis (lib/directory/redis/server/target.h).
+struct DirectoryChoice {
+  enum class Kind { kServe, kRemote, kRedis };
+  Kind kind = Kind::kServe;
+  base::HostPort server;            // kRemote
+  directory::redis::Options redis;  // kRedis: ParseDirectory knows its target alone
+};
+absl::StatusOr<DirectoryChoice> ParseDirectory(const std::string& text);
+
+// For one acknowledgement: even with all retries a peer that is gone is given up before an attempt
+// to connect would be.
+constexpr base::Duration kMaxAckTimeout = base::Milliseconds(500);
+
+struct LogChoice {
+  int level = 0;  // of glog: what is less is not logged
+  bool json = false;
+};
+
+struct DaemonOptions {
+  std::string name;       // the node's
+  verbs::Address listen;  // small objects' engine; engine i for bulk listens on its port + i, from 1
+  std::string device;     // or several, with commas between
+  uint64_t memory = 0;    // bytes
+  std::string socket;     // path
+  os::SocketAccess socket_access = os::SocketAccess::kUser;
+  DirectoryChoice directory;
+  uint32_t engines = 1;           // for bulk; 0: the first engine moves everything
+  uint32_t bulk_queue_pairs = 1;  // on each device
+  uint32_t chunk_size = 1 << 20;  // bytes of one READ or WRITE request
+  uint32_t chunks_in_flight = 8;  // of one transfer
+  os::Detection detection;
+  std::string registration = "arena";
+  PolicyChoice policy;
+  ConnectBy connect_by = ConnectBy::kRdmaCm;
+  FabricSettings fabric;
+  bool require_rdma = false;
+  bool cache = false;
+  uint64_t quota = 0;  // bytes that a program may hold; 0: any
+  HugePagesChoice huge_pages = HugePagesChoice::kWhereFree;
+  bool prefault = true;
+  std::string pcap;
+  std::string trace;                                        // a file; empty: none
+  std::optional<verbs::soft::CongestionChoice> congestion;  // none: the software NIC's own choice
+  base::Duration drain = base::Seconds(10);
+  bool evacuate = false;
+  base::Duration lease = base::Seconds(10);  // docs/consistency.md
+  base::Duration grace = base::Seconds(60);
+  std::optional<base::Duration> ack_timeout;  // none: what suits the devices
+  LogChoice log;
+  std::optional<base::HostPort> http;   // where the metrics and the page are; none: nowhere
+  std::vector<std::string> http_hosts;  // further names by which browsers may ask there
+};
+
+// "PORT", on loopback (0: one that is free), or "IP:PORT".
+absl::StatusOr<base::HostPort> ParseHttpAddress(const std::string& text);
+
+// Of --lease and --grace. A shorter lease would end between two renewals on a busy machine; a
+// directory takes none that is longer.
+constexpr base::Duration kMinLease = base::Milliseconds(200);
+constexpr base::Duration kMaxLease = base::Seconds(3600);
+
+// What main shall do: run with these options, or leave at once with an exit code (0 after --help, 2
+// after a wrong flag; what had to be said was said, what is wrong to `errors`).
+struct ParsedFlags {
+  bool run = false;
+  int exit_code = 0;
+  DaemonOptions options;
+  std::string config;  // the options, as --print-config prints them
+};
+// Of the command line, of the environment, and of the file that --config names: config_file.h.
+ParsedFlags ParseFlags(int argc, const char* const* argv, std::ostream& errors = std::cerr);
+
+}  // namespace tokamak::daemon

@@ -1,0 +1,26 @@
+// What tokd --policy may say: a table, a file with one, or that it learns.
+//
+//   eager:32KiB,read      the table itself (lib/transport/policy/policy.h)
+//   FILE.json             a file that tok tune wrote (lib/daemon/flags/policy_file.h)
+//   adaptive              learns from the pulls (lib/transport/policy/adaptive_policy.h)
+//   adaptive:TABLE        the same, and begins with a table: either of the first two
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "lib/transport/policy/policy.h"
+
+namespace tokamak::daemon {
+
+struct PolicyChoice {
+  std::optional<transport::Policy> table;  // none: what is built in for the devices
+  bool adaptive = false;
+  std::string origin = "built in";  // of the table, for the log
+};
+
+// Reads the file, where it names one. kInvalidArgument says in one line what is wrong.
+absl::StatusOr<PolicyChoice> ParsePolicyChoice(const std::string& text);
+
+}  // namespace tokamak::daemon

@@ -1,0 +1,40 @@
+// ResolvedDirectory is the directory of another node that is known by its host's name: it is looked up,
+// and again while the node does not answer.
+//
+// Of several addresses the next is tried whenever a call was not answered.
+// Thread rule: the control loop.
+#pragma once
+
+#include "lib/base/random.h"
+#include "lib/base/text/host_port.h"
+#include "lib/node/directories/asked_directory.h"
+#include "lib/node/machine.h"
+#include "lib/os/sockets/name_lookup.h"
+
+namespace tokamak::daemon {
+
+class ResolvedDirectory final : public node::DirectoryHost {
+ public:
+  // `loop` and `link` must outlive it.
+  ResolvedDirectory(base::EventLoop& loop, node::EngineLink& link, const base::HostPort& server, base::Random random);
+
+  directory::Directory& directory() override { return asked_.directory(); }
+  void Serve(node::Node&) override {}
+
+ private:
+  void Look();
+  void LookLater(base::Duration after);
+  void Found(const absl::StatusOr<os::NameLookup::Addresses>& addresses);
+
+  base::EventLoop& loop_;
+  const base::HostPort server_;
+  base::Random random_;
+  node::AskedDirectory asked_;
+  os::NameLookup names_;
+  std::string trouble_;  // that was logged
+  uint64_t turn_ = 0;    // which of its addresses
+  base::Pending lookup_;
+  base::Timer look_;
+};
+
+}  // namespace tokamak::daemon

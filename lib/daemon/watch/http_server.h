@@ -1,0 +1,97 @@
+// HttpServer answers GET requests at one address, and each connection once (docs/operations.md says
+// what is there).
+//
+// It reads from whoever reaches the address, and believes nothing: a request has kRequestDeadline
+// to arrive, and its answer as much to be taken away. Until it has arrived it takes a place and no
+// thread. Where all places are taken, or those of one address, the oldest that has nothing to be
+// answered gives way: so whoever asks is answered, however many are silent.
+//
+// Thread rule: made and dropped by one thread. Connections live on a loop of the server's own; the
+// handler runs on kThreads others, several at once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/text/host_port.h"
+#include "lib/base/time.h"
+#include "lib/daemon/watch/http_hosts.h"
+#include "lib/daemon/watch/http_workers.h"
+#include "lib/os/epoll_loop.h"
+#include "lib/os/file_descriptor.h"
+#include "lib/os/loop_thread.h"
+
+namespace tokamak::daemon {
+
+struct HttpAnswer {
+  int status = 200;
+  std::string type = "text/plain; charset=utf-8";
+  std::string body;
+};
+
+class HttpServer final {
+ public:
+  static constexpr int kThreads = 4;
+  static constexpr size_t kMaxConnections = 128;
+  static constexpr size_t kMaxConnectionsOfAddress = 32;
+  static_assert(kMaxConnectionsOfAddress < kMaxConnections, "others still get in");
+  static constexpr size_t kMaxRequestBytes = 16384;  // of the request line and its headers
+  static constexpr base::Duration kRequestDeadline = base::Seconds(2);
+
+  // What is at a path, which is decoded and begins with '/'.
+  using Handler = std::function<HttpAnswer(absl::string_view path)>;
+
+  // `address`: an IP address; port 0: any. Who names a host that is none of `hosts` is refused. The
+  // error is one line.
+  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const base::HostPort& address,
+                                                           std::shared_ptr<const HttpHosts> hosts, Handler handler);
+  // Waits for requests that are being answered.
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  // With the port that was taken.
+  const base::HostPort& address() const { return address_; }
+  std::string url() const;
+
+ private:
+  struct Connection {
+    os::FileDescriptor socket;
+    std::string from;         // the address, as the kernel has it
+    std::string come;         // of the request
+    bool is_asking = false;   // the workers have it
+    std::string answer;       // what has not left of it
+    bool is_leaving = false;  // all has left; what still comes is not looked at
+    base::Timer deadline;
+    os::FdWatch watch;
+  };
+
+  HttpServer(const base::HostPort& address, os::FileDescriptor listener, std::shared_ptr<const HttpHosts> hosts,
+             Handler handler);
+  void Accept();
+  bool MakeRoom(const std::string& from);
+  void OnEvents(uint64_t number, uint32_t events);
+  void Read(uint64_t number, Connection& connection);
+  void Answer(uint64_t number, std::string answer);
+  void Write(uint64_t number, Connection& connection);
+
+  const base::HostPort address_;
+  const std::shared_ptr<const HttpHosts> hosts_;
+  os::LoopThread thread_;
+  const os::FileDescriptor listener_;
+  // From here on the loop's.
+  uint64_t last_number_ = 0;
+  std::map<uint64_t, Connection> connections_;  // the oldest first
+  std::unique_ptr<HttpWorkers> workers_;
+  os::FdWatch listener_watch_;
+  base::Timer retry_;
+};
+
+}  // namespace tokamak::daemon

@@ -1,0 +1,55 @@
+// HttpWorkers are the threads that make the answers of an HttpServer: what they ask may have to
+// wait, and its loop must not.
+//
+// Bound: as many requests wait as the server has connections.
+// Thread rule: made, asked, stopped and dropped on the loop's thread, where the answers come.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "lib/base/event_loop.h"
+#include "lib/daemon/watch/http_request.h"
+
+namespace tokamak::daemon {
+
+class HttpWorkers final {
+ public:
+  // On any of the threads: all that is sent for a request.
+  using Make = std::function<std::string(const HttpRequest& request)>;
+  // On the loop: that was the answer to the request of this number.
+  using Made = std::function<void(uint64_t number, std::string answer)>;
+
+  HttpWorkers(base::EventLoop& loop, int threads, Make make, Made made);
+  // Waits for what is being made.
+  ~HttpWorkers();
+  HttpWorkers(const HttpWorkers&) = delete;
+  HttpWorkers& operator=(const HttpWorkers&) = delete;
+
+  void Ask(uint64_t number, HttpRequest request);
+
+ private:
+  void Work();
+  void TakeAnswers();
+
+  const Make make_;
+  const Made made_;
+  const std::unique_ptr<base::Signal> answered_signal_;
+  std::mutex mutex_;
+  std::condition_variable asked_signal_;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  std::deque<std::pair<uint64_t, HttpRequest>> asked_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::pair<uint64_t, std::string>> answered_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace tokamak::daemon

@@ -1,0 +1,60 @@
+// NodeSnapshot is what a node counts and has at one moment: what the metrics and the page of the
+// cluster are made of.
+//
+// It is a copy. The control loop takes it, and any thread may read it afterwards.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lib/base/time.h"
+#include "lib/client/protocol/messages.h"
+#include "lib/daemon/clients/client_server.h"
+#include "lib/node/node.h"
+#include "lib/node/pulls/get_latency.h"
+#include "lib/store/types.h"
+#include "lib/transport/endpoint.h"
+
+namespace tokamak::daemon {
+
+struct NodeSnapshot {
+  std::string node;
+  std::string device;
+  std::string directory_kind;  // "serve", "tokd" or "redis"
+  base::Duration uptime;
+  bool draining = false;
+
+  store::Statistics store;
+  std::vector<store::OwnerUsage> programs;
+
+  uint64_t pulls_running = 0;
+  node::PullCounters pulls;
+  node::GetLatency latency;
+  uint64_t pins_of_peers = 0;
+  uint64_t pins_of_peers_total = 0;
+  uint64_t brought_to_peers_total = 0;
+
+  bool joined = false;
+  bool directory_away = false;
+  bool fenced = false;
+  uint64_t directory_updates_behind = 0;
+  node::MembershipCounters membership;
+
+  uint64_t clients = 0;
+  uint64_t departed_programs = 0;
+  ClientCounters client_counters;
+  uint64_t client_memory = 0;
+
+  uint64_t loop_waits = 0;
+  std::vector<transport::EndpointCounters> engines;
+  std::vector<std::vector<client::NumberEntry>> rails;  // what each device counts, by its own names
+
+  // Why peers and programs should not come here now; empty: they may.
+  std::string WhyNotReady() const;
+};
+
+// What the node itself knows; the rest is the daemon's.
+NodeSnapshot SnapshotOf(const node::Node& node);
+
+}  // namespace tokamak::daemon

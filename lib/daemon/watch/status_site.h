@@ -1,0 +1,64 @@
+// StatusSite is what --http shows of a node: its metrics, its health, and a page of the cluster
+// with the JSON behind it. All of it only shows; nothing here changes the node.
+//
+//   /metrics   Prometheus' text              /healthz  200: the control loop turns
+//   /          the page of the cluster       /readyz   200: in the cluster, and not draining
+//   /api/node, /api/nodes, /api/objects      what the page shows, as JSON
+//
+// It asks the control loop (loop_desk.h) and forms the answer on the thread that asked, so that a
+// scrape costs the loop a copy of its numbers.
+// Thread rule: Get on any thread, several at once.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "lib/base/handle.h"
+#include "lib/daemon/watch/hot_objects.h"
+#include "lib/daemon/watch/http_server.h"
+#include "lib/daemon/watch/loop_desk.h"
+#include "lib/daemon/watch/node_snapshot.h"
+#include "lib/node/cluster_view.h"
+
+namespace tokamak::daemon {
+
+class StatusSite final {
+ public:
+  // All that is shown is of the last kDeadline; a loop that does not answer within it is not well.
+  static constexpr std::chrono::milliseconds kDeadline{2000};
+  // One look at the objects serves all who ask within this time.
+  static constexpr std::chrono::milliseconds kObjectsAge{2000};
+
+  // Run on the control loop.
+  struct Questions {
+    std::function<NodeSnapshot()> snapshot;
+    std::function<base::Pending(node::ClusterView::Callback)> cluster;
+    std::function<base::Pending(HotObjects::Done)> objects;
+  };
+
+  // `desk` must outlive it.
+  StatusSite(LoopDesk& desk, Questions questions) : desk_(desk), questions_(std::move(questions)) {}
+
+  HttpAnswer Get(absl::string_view path);
+
+ private:
+  template <typename Show>
+  HttpAnswer WithSnapshot(const Show& show);
+  HttpAnswer Nodes();
+  HttpAnswer Objects();
+
+  LoopDesk& desk_;
+  const Questions questions_;
+  std::mutex mutex_;
+  std::string objects_ ABSL_GUARDED_BY(mutex_);  // JSON; empty: none yet
+  std::chrono::steady_clock::time_point objects_seen_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tokamak::daemon

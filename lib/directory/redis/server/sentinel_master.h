@@ -1,0 +1,97 @@
+// SentinelMaster finds the master that Redis Sentinels watch over, and the next one after a failover.
+//
+// All Sentinels that are named are asked again and again (kAskEvery). A server is the master while
+// more than half of them say so. Sentinels never go back to an older configuration, and none of ours
+// uses a new master before more than half of them have it: so of two servers that both take
+// themselves for the master, a majority that is asked afterwards (Confirm) names the old one only
+// where nobody has used the new one yet.
+//
+// Bounds: Target::kMaxPlaces Sentinels; kMaxQuestions of Find and Confirm wait at once.
+// Thread rule: its loop.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/base/answers.h"
+#include "lib/base/containers/intrusive_list.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/handle.h"
+#include "lib/base/random.h"
+#include "lib/directory/redis/server/finder.h"
+#include "lib/directory/redis/server/named_server.h"
+#include "lib/directory/redis/server/server_connection.h"
+
+namespace tokamak::directory::redis {
+
+class SentinelMaster final : public Finder {
+ public:
+  static constexpr base::Duration kAskEvery = base::Seconds(1);
+  static constexpr base::Duration kAnswerWithin = base::Seconds(1);
+  static constexpr size_t kMaxQuestions = ServerConnection::kMaxPending;
+
+  // `loop` and `dialer` must outlive it. `options` is for the connections to the Sentinels.
+  SentinelMaster(os::EpollLoop& loop, Dialer& dialer, const Target& target, base::Random random,
+                 const ConnectionOptions& options);
+  ~SentinelMaster() override;
+
+  base::Pending Find(base::Duration deadline, FoundCallback found) override;
+  std::vector<Command> Questions() const override { return {{"INFO"}}; }
+  absl::Status Judge(const Place& place, const std::vector<Reply>& replies) override;
+  void Failed(const Place&, const std::string&) override { AskAll(); }
+  bool IsStillRight(const Place& place) const override;
+  base::Pending Confirm(const Place& place, base::Duration deadline, StatusCallback done) override;
+  bool needs_confirmation() const override { return true; }
+  std::string name() const override;
+
+ private:
+  struct Sentinel {
+    std::unique_ptr<NamedServer> finder;
+    std::unique_ptr<ServerConnection> connection;
+    base::Pending asked;
+    uint64_t round = 0;  // which it was asked in last
+    // Of its last answer.
+    std::optional<Place> master;
+    uint64_t answered_round = 0;
+    absl::Status trouble;
+  };
+  // Somebody wants to know what a majority says from round `since` on.
+  struct Question final : base::Handle {
+    ~Question() override {
+      if (owner != nullptr) owner->questions_.Remove(this);
+    }
+
+    SentinelMaster* owner = nullptr;  // null: it is being answered
+    uint64_t since = 0;
+    FoundCallback done;
+    base::Timer deadline;
+    base::Pending answer;
+    base::Link<Question> link;
+  };
+
+  void AskAll();
+  void Heard(Sentinel& sentinel, uint64_t round, const absl::StatusOr<Reply>& reply);
+  absl::StatusOr<Place> Master(const Reply& reply);
+  // What a majority of those says that have answered a question of round `since` or later.
+  absl::StatusOr<Place> Majority(uint64_t since) const;
+  bool AllHaveAnswered(uint64_t since) const;
+  void AnswerQuestions();
+  base::Pending Ask(base::Duration deadline, FoundCallback done);
+  void Expired(Question& question);
+
+  os::EpollLoop& loop_;
+  const std::vector<Place> places_;
+  const std::string master_name_;
+  std::vector<Sentinel> sentinels_;
+  bool warned_ = false;  // that Sentinels are missing among those that are named
+  uint64_t round_ = 0;
+  base::Timer ask_timer_;
+  base::Timer ask_soon_;
+  base::IntrusiveList<Question, &Question::link> questions_;  // in the order of their rounds
+  base::Answers answers_;
+};
+
+}  // namespace tokamak::directory::redis

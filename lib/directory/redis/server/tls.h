@@ -1,0 +1,45 @@
+// Tls makes streams that are encrypted by TLS 1.2 or later, with OpenSSL: the server has to show a
+// certificate that a known authority has signed for its name, and is shown ours where there is one.
+//
+// (Debian 12's hiredis has no TLS.)
+// Thread rule: one thread.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "lib/directory/redis/server/stream.h"
+
+struct ssl_ctx_st;
+
+namespace tokamak::directory::redis {
+
+struct TlsOptions {
+  std::string ca;    // a PEM file of authorities, or a folder of them (c_rehash); empty: the system's
+  std::string cert;  // PEM files: ours, for a server that asks for one
+  std::string key;
+  std::string name;    // in the server's certificate; empty: the host that was asked for
+  bool verify = true;  // false: whoever answers is believed to be the server
+};
+
+class Tls final {
+ public:
+  // kInvalidArgument names the file that is missing or wrong.
+  static absl::StatusOr<std::unique_ptr<Tls>> Create(const TlsOptions& options);
+  ~Tls();
+  Tls(const Tls&) = delete;
+  Tls& operator=(const Tls&) = delete;
+
+  // `host` is a name or an address.
+  std::unique_ptr<Stream> Wrap(std::unique_ptr<Stream> plain, const std::string& host) const;
+
+ private:
+  explicit Tls(const TlsOptions& options);
+  absl::Status Load();
+
+  const TlsOptions options_;
+  ssl_ctx_st* const context_;
+};
+
+}  // namespace tokamak::directory::redis

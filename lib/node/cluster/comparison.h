@@ -1,0 +1,87 @@
+// Comparison finds where the directory and this node's store differ: what is here and is not known
+// there, and what is known there and is not here.
+//
+//   Begin --> pages of the store, which the directory verifies
+//         --> pages of what the directory takes this node to hold --> ended
+//
+// A thorough round goes over all of both. Another goes over the whole store, and over at most as
+// many pages of the directory's from where the last round ended: a directory of many nodes looks
+// through everybody's objects for that.
+//
+// Law: what differs from the beginning of a thorough round to its end is told.
+// Law: nothing is asked while there is no room for what may be found.
+// Bound: one question is under way. Thread rule: the node's control loop.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/generation.h"
+#include "lib/base/handle.h"
+#include "lib/directory/directory.h"
+#include "lib/store/store.h"
+
+namespace tokamak::node {
+
+class Comparison final {
+ public:
+  // References must outlive it.
+  struct Services {
+    base::EventLoop& loop;
+    store::Store& store;
+    directory::Directory& directory;
+    directory::NodeId self;
+    base::Duration deadline;  // of each question
+  };
+  struct Callbacks {
+    // For how many differences there is room. None: Continue follows when there is.
+    std::function<size_t()> room;
+    // The directory is being told of it anyhow.
+    std::function<bool(const base::ObjectVersion&)> is_told;
+    // It is here, or it is not, and the directory knows it otherwise.
+    std::function<void(const base::ObjectVersion&, bool here)> differs;
+    // The round has ended; an error: early, since the directory did not answer.
+    std::function<void(const absl::Status&)> ended;
+  };
+
+  Comparison(Services services, Callbacks callbacks)
+      : services_(std::move(services)), callbacks_(std::move(callbacks)) {}
+  Comparison(const Comparison&) = delete;
+  Comparison& operator=(const Comparison&) = delete;
+
+  // Begins a round, in place of one that is under way.
+  void Begin(bool thorough);
+  // There may be room again.
+  void Continue();
+  void Stop();
+  bool running() const { return running_; }
+
+ private:
+  void NextSoon();
+  void Next();
+  void AskAboutThese(const std::vector<store::StoredObject>& page);
+  void Verified(const std::vector<base::ObjectVersion>& versions, const absl::StatusOr<std::vector<uint32_t>>& unknown);
+  void AskWhatIsHeld();
+  void Held(const absl::StatusOr<directory::HeldReply>& held);
+  void End(const absl::Status& status);
+
+  const Services services_;
+  const Callbacks callbacks_;
+  bool running_ = false;
+  bool thorough_ = false;
+  bool waits_for_room_ = false;
+  bool store_is_done_ = false;
+  std::optional<base::ObjectId> verified_to_;
+  size_t pages_left_ = 0;  // of the directory's, in a round that is not thorough
+  std::string held_after_;
+  base::Pending asking_;
+  base::Timer next_;
+};
+
+}  // namespace tokamak::node

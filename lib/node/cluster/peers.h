@@ -1,0 +1,127 @@
+// Peers is the node's address book: who is alive, where their engines listen, and who is better
+// left alone for a while.
+//
+// Addresses come from the directory, and are asked for again when a name is unknown or its node has
+// failed us: it may have been restarted elsewhere. A peer that failed is passed over for a back-off
+// that doubles with each further failure; a success clears it. Where an engine for bulk was not
+// reached, whose port may be closed, all goes between the first engines for a while. From one
+// peer at most max_pulls run at once; who comes later waits for its turn.
+// Thread rule: the node's control loop.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "lib/base/containers/intrusive_list.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/handle.h"
+#include "lib/base/lifetime.h"
+#include "lib/directory/directory.h"
+#include "lib/node/cluster/peer_news.h"
+#include "lib/transport/limits.h"
+#include "lib/verbs/types.h"
+
+namespace tokamak::node {
+
+// Pulls at once from one peer, over all engines. A peer refuses more than its share for us.
+constexpr uint32_t kMaxPullsOfPeer = 64;
+static_assert(kMaxPullsOfPeer <= transport::kMaxTransfers / transport::kPeerPart);
+
+struct PeersOptions {
+  base::Duration directory_deadline = base::Seconds(2);
+  base::Duration first_back_off = base::Milliseconds(100);
+  base::Duration max_back_off = base::Seconds(10);
+  base::Duration bulk_rest = base::Seconds(10);
+  uint32_t max_pulls = kMaxPullsOfPeer;
+  // How often the directory is asked though nobody needs the book, so that changes are told; less
+  // often where there are many nodes, as all of them ask. Zero: never.
+  base::Duration watch_every;
+  base::Duration believe_left;  // that a node left which is not named for this long: PeerNews
+  // May be empty. Runs within the calls of Peers, and must not call it.
+  std::function<void(const directory::NodeId&, PeerChange)> on_change;
+};
+
+class Peers final {
+ public:
+  struct Peer {
+    uint64_t incarnation = 0;
+    std::vector<verbs::Address> engines;  // not empty
+    uint32_t pulls = 0;                   // running now
+    bool suspect = false;                 // failed since it was last looked up
+    base::Duration back_off;              // zero after a success
+    base::Time shunned_until;             // while there is a back-off
+    base::Time bulk_rests_until;
+  };
+  enum class Use {
+    kReady,
+    kBusy,     // max_pulls run
+    kShunned,  // wait, or look it up again
+    kUnknown,  // look it up
+  };
+
+  Peers(base::EventLoop& loop, directory::Directory& directory, const PeersOptions& options)
+      : loop_(loop),
+        directory_(directory),
+        options_(options),
+        news_(options.believe_left, [this](const directory::NodeId& id, PeerChange change) { Tell(id, change); }) {}
+  ~Peers();
+  Peers(const Peers&) = delete;
+  Peers& operator=(const Peers&) = delete;
+
+  // nullptr: not known. The pointer is valid until the next task.
+  const Peer* Find(const directory::NodeId& id) const;
+  Use UseOf(const directory::NodeId& id) const;
+  // Of all that are known, in order.
+  std::vector<directory::NodeId> Names() const;
+
+  // A pull from a ready peer begins; how it ended. kFailed: the peer could not be reached or did
+  // not keep up.
+  enum class End { kOk, kFailed, kOther };
+  void Begin(const directory::NodeId& id);
+  void Ended(const directory::NodeId& id, End end);
+  // Its engine for bulk was not reached.
+  void RestBulk(const directory::NodeId& id);
+  bool BulkRests(const Peer& peer) const { return loop_.Now() < peer.bulk_rests_until; }
+
+  // Keeps the book up to date from now on, see PeersOptions::watch_every.
+  void Watch();
+
+  // Asks the directory for all nodes; `done` runs later, when the book is up to date or could not
+  // be brought so. Several at once share one question.
+  [[nodiscard]] base::Pending Refresh(std::function<void(const absl::Status&)> done);
+
+ private:
+  // One who waits for the answer; on the list until it is told or dropped.
+  struct Asker final : base::Handle {
+    Asker(Peers& p, std::function<void(const absl::Status&)> d) : peers(&p), done(std::move(d)) {}
+    ~Asker() override;
+
+    Peers* peers;  // null: off the list
+    std::function<void(const absl::Status&)> done;
+    base::Link<Asker> link;
+  };
+
+  void Tell(const directory::NodeId& id, PeerChange change) const {
+    if (options_.on_change) options_.on_change(id, change);
+  }
+  void Update(const std::vector<directory::RosterEntry>& roster);
+  void Refreshed(const absl::StatusOr<std::vector<directory::RosterEntry>>& roster);
+
+  base::EventLoop& loop_;
+  directory::Directory& directory_;
+  const PeersOptions options_;
+  PeerNews news_;
+  std::map<directory::NodeId, Peer> peers_;
+  base::IntrusiveList<Asker, &Asker::link> askers_;
+  base::Pending asking_;
+  base::Timer watch_timer_;
+  base::Pending watch_;
+  const base::Lifetime lifetime_;
+};
+
+}  // namespace tokamak::node

@@ -1,0 +1,226 @@
+#include "lib/node/deletes/object_delete.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "lib/base/codec.h"
+
+namespace tokamak::node {
+
+namespace {
+
+// The first byte of a request of the objects service.
+constexpr uint8_t kDrop = 1;
+constexpr uint8_t kHadIt = 2;
+
+constexpr size_t kMaxNamesTold = 8;  // in an error's text
+
+std::string Names(const std::vector<directory::NodeId>& nodes) {
+  const size_t told = std::min(nodes.size(), kMaxNamesTold);
+  std::string names = absl::StrJoin(nodes.begin(), nodes.begin() + static_cast<ptrdiff_t>(told), ", ");
+  if (told < nodes.size()) absl::StrAppend(&names, " and ", nodes.size() - told, " more");
+  return names;
+}
+
+}  // namespace
+
+ObjectDelete::ObjectDelete(const Services& services, const base::ObjectId& id, Callback done)
+    : services_(services), id_(id), done_(std::move(done)) {
+  if (const auto here = services_.store.Find(id)) here_ = here->generation;
+  Mark();
+}
+
+ObjectDelete::ObjectDelete(const Services& services, const base::ObjectVersion& version, Callback done)
+    : services_(services), id_(version.id), done_(std::move(done)), generation_(version.generation) {
+  Mark();
+}
+
+std::vector<uint8_t> ObjectDelete::EncodeRequest(const base::ObjectVersion& version) {
+  base::Writer writer;
+  writer.Integer(kDrop);
+  writer.Id(version.id);
+  writer.Integer(static_cast<uint64_t>(version.generation));
+  return writer.Take();
+}
+
+std::optional<base::ObjectVersion> ObjectDelete::DecodeRequest(absl::Span<const uint8_t> request) {
+  base::Reader reader(request);
+  const auto what = reader.Integer<uint8_t>();
+  base::ObjectVersion version;
+  version.id = reader.Id();
+  version.generation = base::Generation{reader.Integer<uint64_t>()};
+  if (!reader.Complete() || what != kDrop || version.generation == base::kNoGeneration) return std::nullopt;
+  return version;
+}
+
+void ObjectDelete::Mark() {
+  directory::DeleteRequest request;
+  request.id = id_;
+  request.generation = generation_;
+  request.dropped = std::exchange(confirmed_, {});
+  request.after = after_;
+  question_ = services_.directory.Delete(
+      request, services_.deadline, [this](const absl::StatusOr<directory::DeleteReply>& reply) { Marked(reply); });
+}
+
+void ObjectDelete::Marked(const absl::StatusOr<directory::DeleteReply>& reply) {
+  if (!reply.ok()) {
+    // What was marked before is forgotten once the last has confirmed.
+    const bool over = absl::IsNotFound(reply.status());
+    if (over && DeletesWhatIsHereNext()) return;
+    return Finish(marked_ && over ? absl::OkStatus() : reply.status());
+  }
+  const base::Generation asked = std::exchange(generation_, reply->generation);
+  if (asked != generation_) {
+    DropHere(asked);  // that is over for the directory, which names another that is not
+    dropped_here_ = false;
+    after_.clear();
+  }
+  marked_ = true;
+  if (!std::exchange(dropped_here_, true)) {
+    if (HasLostThisNode(*reply)) services_.membership.DirectoryHasLost();
+    tells_all_ = services_.membership.OthersMayBeLost();
+    DropHere(generation_);
+  }
+  to_tell_.clear();
+  for (const directory::NodeId& holder : reply->holders) {
+    if (failed_.count(holder) == 0) to_tell_.push_back(holder);
+  }
+  if (!to_tell_.empty()) return TellHolders();
+  if (!reply->holders.empty()) {  // all of these were told before, without an answer
+    after_ = reply->holders.back();
+    return Mark();
+  }
+  silent_.insert(silent_.end(), reply->silent.begin(), reply->silent.end());
+  if (std::exchange(tells_all_, false)) return TellAll();
+  if (!DeletesWhatIsHereNext()) Finish(absl::OkStatus());
+}
+
+// What it has accepted is here, and it does not name this node, nor will later: it has lost that,
+// and perhaps who else has it. (What was brought here a moment ago is its holder's to name.)
+bool ObjectDelete::HasLostThisNode(const directory::DeleteReply& reply) const {
+  const base::ObjectVersion version{id_, generation_};
+  const auto place = services_.store.Find(id_);
+  if (!place.has_value() || place->generation != generation_) return false;
+  const Membership& membership = services_.membership;
+  const bool may_have_been_accepted =
+      reply.holders.empty() ? membership.MayBeElsewhere(version) : !membership.IsUnannounced(version);
+  const bool may_come = reply.holders.size() >= directory::kMaxHoldersNamed && reply.holders.back() < services_.self;
+  if (!may_have_been_accepted || may_come) return false;
+  const auto names_us = [this](const std::vector<directory::NodeId>& nodes) {
+    return std::find(nodes.begin(), nodes.end(), services_.self) != nodes.end();
+  };
+  return !names_us(reply.holders) && !names_us(reply.silent);
+}
+
+// What was here in the beginning and still is: another content than the directory's, or one that it
+// does not know yet, or has lost.
+bool ObjectDelete::DeletesWhatIsHereNext() {
+  const base::Generation next = std::exchange(here_, base::kNoGeneration);
+  const auto place = services_.store.Find(id_);
+  if (next == base::kNoGeneration || !place.has_value() || place->generation != next) return false;
+  generation_ = next;
+  dropped_here_ = false;
+  after_.clear();
+  Mark();
+  return true;
+}
+
+void ObjectDelete::DropHere(base::Generation generation) {
+  const auto place = services_.store.Find(id_);
+  if (!place.has_value() || place->generation != generation) return;
+  services_.copies.Drop({id_, generation}, absl::AbortedError("it was deleted"));
+  ++copies_;
+}
+
+// From the directory's answer on nobody announces it, so those who are alive now are all who may
+// hold it, but for the silent ones: these find that it was deleted when they are back.
+void ObjectDelete::TellAll() {
+  question_ = services_.peers.Refresh([this](const absl::Status& status) {
+    if (!status.ok()) return Finish(status);
+    all_ = services_.peers.Names();
+    TellSomeOfAll();
+  });
+}
+
+void ObjectDelete::TellSomeOfAll() {
+  const size_t rest = all_.size() - std::min(all_.size(), directory::kMaxHoldersNamed);
+  to_tell_.assign(all_.begin() + static_cast<ptrdiff_t>(rest), all_.end());
+  all_.resize(rest);
+  to_tell_.empty() ? Mark() : TellHolders();
+}
+
+void ObjectDelete::TellHolders() {
+  const bool all_known = std::all_of(to_tell_.begin(), to_tell_.end(), [this](const directory::NodeId& holder) {
+    const Peers::Peer* peer = services_.peers.Find(holder);
+    return holder == services_.self || (peer != nullptr && !peer->suspect);
+  });
+  const auto tell = [this](const absl::Status&) {
+    calls_.clear();
+    unanswered_ = static_cast<uint32_t>(to_tell_.size());
+    for (const directory::NodeId& holder : std::vector<directory::NodeId>(to_tell_)) Tell(holder);
+  };
+  if (all_known) return tell(absl::OkStatus());
+  question_ = services_.peers.Refresh(tell);
+}
+
+void ObjectDelete::Tell(const directory::NodeId& holder) {
+  const base::ObjectVersion version{id_, generation_};
+  if (holder == services_.self) {
+    services_.copies.Drop(version, absl::AbortedError("it was deleted"));
+    return AwaitVouched();
+  }
+  const Peers::Peer* peer = services_.peers.Find(holder);
+  if (peer == nullptr) return Told(holder, false, false);
+  calls_.push_back(services_.holders.Call(peer->engines.front(), EncodeRequest(version), services_.deadline,
+                                          [this, holder](const absl::StatusOr<absl::Span<const uint8_t>>& reply) {
+                                            const bool confirmed = reply.ok() && reply->size() == 1;
+                                            Told(holder, confirmed, confirmed && (*reply)[0] == kHadIt);
+                                          }));
+}
+
+// This node has confirmed when the copies that it vouches for are gone, too.
+void ObjectDelete::AwaitVouched() {
+  vouched_ = services_.copies.AwaitVouched({id_, generation_}, [this] {
+    vouched_deadline_.Cancel();
+    Told(services_.self, true, false);
+  });
+  if (vouched_ == nullptr) return Told(services_.self, true, false);
+  vouched_deadline_ = services_.loop.RunAfter(services_.deadline, [this] {
+    vouched_.reset();
+    Told(services_.self, false, false);
+  });
+}
+
+void ObjectDelete::Told(const directory::NodeId& holder, bool confirmed, bool had_it) {
+  if (confirmed) confirmed_.push_back(holder);
+  if (!confirmed) failed_.insert(holder);
+  copies_ += had_it;
+  if (--unanswered_ > 0) return;
+  if (!all_.empty()) return TellSomeOfAll();
+  confirmed_.resize(std::min(confirmed_.size(), directory::kMaxHoldersNamed));  // nobody asked for those of all
+  Mark();
+}
+
+void ObjectDelete::Finish(const absl::Status& directory_status) {
+  const Callback done = std::move(done_);
+  if (!directory_status.ok()) {
+    if (absl::IsNotFound(directory_status)) return done(directory_status);
+    // Whether it has refused or has not answered in time: it cannot be asked.
+    return done(absl::UnavailableError(absl::StrCat("the object may not be deleted: ", directory_status.message())));
+  }
+  // One may have fallen silent after it did not answer.
+  failed_.insert(silent_.begin(), silent_.end());
+  const std::vector<directory::NodeId> left(failed_.begin(), failed_.end());
+  if (left.empty()) return done(copies_);
+  done(absl::UnavailableError(absl::StrCat(
+      "deleted on all nodes that could be asked (", copies_, "), but ", Names(left), left.size() == 1 ? " does" : " do",
+      " not answer and may hold a copy, which is dropped when it is back; delete again to see whether it was")));
+}
+
+}  // namespace tokamak::node

@@ -1,0 +1,104 @@
+// ObjectDelete deletes one object in the whole cluster: it has the directory mark it as deleted,
+// tells every node that may hold it, and reports back to the directory who confirmed, until nobody
+// is left.
+//
+//   directory: mark --> names of holders --> tell each of them --> directory: these confirmed --> ... --> nobody left: OK
+//
+// From the first answer of the directory on nobody locates the object or announces it; so the names
+// can only become fewer. A holder that does not answer, or is silent, makes the end kUnavailable,
+// with its name; it is told when it is back.
+// Where a content that a directory has accepted is here, and the directory does not know that, it
+// has lost this node's entry, and perhaps those of others: then all nodes are told, of this
+// deletion and of others until each node has compared what it holds (Membership::OthersMayBeLost).
+// Thread rule: the node's control loop.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/generation.h"
+#include "lib/base/handle.h"
+#include "lib/directory/directory.h"
+#include "lib/node/cluster/membership.h"
+#include "lib/node/cluster/peers.h"
+#include "lib/node/copies/copies.h"
+#include "lib/store/store.h"
+#include "lib/transport/caller.h"
+
+namespace tokamak::node {
+
+class ObjectDelete final : public base::Handle {
+ public:
+  // How many copies went.
+  using Callback = std::function<void(absl::StatusOr<uint32_t>)>;
+
+  // What it works with. All references must outlive it.
+  struct Services {
+    base::EventLoop& loop;
+    store::Store& store;
+    directory::Directory& directory;
+    Peers& peers;
+    transport::Caller& holders;  // of the service kObjects
+    Copies& copies;
+    Membership& membership;
+    directory::NodeId self;
+    base::Duration deadline;  // of each question
+  };
+
+  // Starts at once; `done` runs once, later. Deletes whatever content the id has, here and in the
+  // cluster.
+  ObjectDelete(const Services& services, const base::ObjectId& id, Callback done);
+  // Deletes this content and no other: for a deletion that was begun before, and that a directory
+  // has forgotten.
+  ObjectDelete(const Services& services, const base::ObjectVersion& version, Callback done);
+
+  // A peer's request to drop a content, and the answer to it. Nothing: no request that a peer would
+  // send.
+  static std::vector<uint8_t> EncodeRequest(const base::ObjectVersion& version);
+  static std::optional<base::ObjectVersion> DecodeRequest(absl::Span<const uint8_t> request);
+  static std::vector<uint8_t> EncodeAnswer(bool had_it) { return {static_cast<uint8_t>(had_it ? 2 : 1)}; }
+
+ private:
+  void Mark();
+  void Marked(const absl::StatusOr<directory::DeleteReply>& reply);
+  bool HasLostThisNode(const directory::DeleteReply& reply) const;
+  bool DeletesWhatIsHereNext();
+  void DropHere(base::Generation generation);
+  void TellAll();
+  void TellSomeOfAll();
+  void TellHolders();
+  void Tell(const directory::NodeId& holder);
+  void AwaitVouched();
+  void Told(const directory::NodeId& holder, bool confirmed, bool had_it);
+  void Finish(const absl::Status& directory_status);
+
+  const Services services_;
+  const base::ObjectId id_;
+  Callback done_;
+  base::Generation here_ = base::kNoGeneration;        // when it began: the directory may not know it yet
+  base::Generation generation_ = base::kNoGeneration;  // that is being deleted
+  bool marked_ = false;                                // the directory has known one
+  bool dropped_here_ = false;
+  bool tells_all_ = false;              // the directory does not know who holds it
+  std::vector<directory::NodeId> all_;  // still to be told then
+  std::vector<directory::NodeId> to_tell_;
+  std::vector<directory::NodeId> confirmed_;  // since the last question
+  std::set<directory::NodeId> failed_;        // were told without an answer
+  directory::NodeId after_;
+  std::vector<directory::NodeId> silent_;
+  uint32_t copies_ = 0;
+  uint32_t unanswered_ = 0;
+  base::Pending question_;
+  std::vector<base::Pending> calls_;
+  base::Pending vouched_;  // copies elsewhere that this node vouches for
+  base::Timer vouched_deadline_;
+};
+
+}  // namespace tokamak::node

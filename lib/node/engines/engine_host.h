@@ -1,0 +1,75 @@
+// EngineHost is the engine loop's end of an engine: it owns the transport endpoint, and asks the
+// control loop, through its EngineLink, what only the node knows.
+//
+// Thread rule: the engine's loop.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/handle.h"
+#include "lib/base/mailbox.h"
+#include "lib/base/random.h"
+#include "lib/base/trace.h"
+#include "lib/node/engines/engine_link.h"
+#include "lib/node/engines/engine_messages.h"
+#include "lib/node/engines/outbox.h"
+#include "lib/transport/endpoint.h"
+
+namespace tokamak::node {
+
+class EngineHost final : public transport::Source {
+ public:
+  // On the engine's loop (or before it runs). What `rails` name, and all references, must outlive
+  // the host. Listens at `listen` and tells the link.
+  static absl::StatusOr<std::unique_ptr<EngineHost>> Open(base::EventLoop& engine_loop, EngineLink& link,
+                                                          absl::Span<const transport::Rail> rails,
+                                                          const verbs::Address& listen, base::Random random,
+                                                          base::Trace& trace,
+                                                          const transport::EndpointOptions& options);
+  ~EngineHost() override;
+
+  transport::Endpoint& endpoint() { return *endpoint_; }
+
+  void Pin(const base::ObjectVersion& version, transport::PinId pin, PinCallback done) override;
+  void Unpin(transport::PinId pin) override;
+
+ private:
+  class PullSink;
+  class Called;  // what the endpoint drops when nobody waits for an answer any more
+
+  EngineHost(base::EventLoop& engine_loop, EngineLink& link);
+  void Handle(const DrainCommand& command);
+  void Handle(const PullCommand& command);
+  void Handle(const CancelPullCommand& command);
+  void Handle(const PinnedCommand& command);
+  void Handle(const CallCommand& command);
+  void Handle(const CancelCallCommand& command);
+  void Handle(const ReplyCommand& command);
+
+  void EndCall(uint64_t token, const absl::StatusOr<absl::Span<const uint8_t>>& reply);
+  base::Pending HandleCalled(absl::Span<const uint8_t> request, transport::Reply reply);
+  void RefusePins();
+  void Report(EngineReport report) { to_control_.Send(std::move(report)); }
+
+  base::EventLoop& loop_;
+  EngineLink& link_;
+  base::Mailbox<EngineCommand> from_control_;
+  Outbox<EngineReport> to_control_;
+  // None is visited in its own order.
+  absl::flat_hash_map<transport::PinId, PinCallback> pins_;  // asked for
+  absl::flat_hash_map<uint64_t, transport::PullId> pulls_;   // by token
+  absl::flat_hash_map<uint64_t, base::Pending> calls_;       // by token
+  absl::flat_hash_map<uint64_t, transport::Reply> replies_;  // by number of the call
+  std::set<transport::PinId> refused_pins_;                  // of pins_, that the control loop was not asked for
+  base::Timer refusing_;
+  uint64_t last_called_ = 0;
+  std::unique_ptr<transport::Endpoint> endpoint_;  // last: its end drops the sinks
+};
+
+}  // namespace tokamak::node

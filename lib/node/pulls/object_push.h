@@ -1,0 +1,93 @@
+// ObjectPush has another node bring objects to itself: it is told which, pulls them from whoever
+// has them, as for a program of its own, and says how each went.
+//
+// No byte moves on this way: who pushes need not hold what it names. Dropping the handle cancels at
+// the other node as well: what is not there yet is not brought for this.
+// Thread rule: the node's control loop.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/fair_share.h"
+#include "lib/base/handle.h"
+#include "lib/base/object_id.h"
+#include "lib/directory/directory.h"
+#include "lib/node/cluster/peers.h"
+#include "lib/transport/caller.h"
+
+namespace tokamak::node {
+
+class ObjectPush final : public base::Handle {
+ public:
+  // Objects of one push: request and answer fit into a call.
+  static constexpr size_t kMaxPushed = 256;
+
+  // How each went, in the order asked; valid during the call.
+  using Callback = std::function<void(absl::Span<const absl::Status>)>;
+
+  // What it works with. All references must outlive it.
+  struct Services {
+    Peers& peers;
+    transport::Caller& nodes;  // of the service kObjects
+    size_t& under_way;         // counts those that live
+    base::Duration deadline;   // for the answer, beyond the time-out
+  };
+
+  struct Request {
+    base::Duration timeout;  // of each object, on the other node
+    std::vector<base::ObjectId> ids;
+  };
+
+  // Starts at once; `done` runs once, later. `request` has at most kMaxPushed ids.
+  ObjectPush(const Services& services, const directory::NodeId& to, Request request, Callback done);
+  ~ObjectPush() override { --services_.under_way; }
+
+  // A peer's request, and the answer to it. Nothing: no request that a peer would send.
+  static std::vector<uint8_t> EncodeRequest(const Request& request);
+  static std::optional<Request> DecodeRequest(absl::Span<const uint8_t> bytes);
+  static std::vector<uint8_t> EncodeAnswer(absl::Span<const absl::Status> statuses);
+
+  // Objects that a node brings to itself for peers at once. As many as its directory lets it wait
+  // for beside what its programs do.
+  static constexpr size_t kMaxBrought = 16384;
+
+  // A peer's request that is being worked on: one more of its objects has ended. Owned by whoever
+  // brings them.
+  class Served final : public base::Handle {
+   public:
+    Served(size_t objects, transport::Reply reply, base::FairShare<directory::Host>::Claim claim)
+        : claim_(std::move(claim)), reply_(std::move(reply)), statuses_(objects), left_(objects) {}
+
+    void Add(base::Pending one) { brought_.push_back(std::move(one)); }
+    void Ended(size_t place, const absl::Status& status);
+
+   private:
+    const base::FairShare<directory::Host>::Claim claim_;
+    const transport::Reply reply_;
+    std::vector<absl::Status> statuses_;
+    size_t left_;
+    std::vector<base::Pending> brought_;
+  };
+
+ private:
+  void Ask();
+  void Answered(const absl::StatusOr<absl::Span<const uint8_t>>& reply);
+  void Finish(const absl::Status& of_all);
+
+  const Services services_;
+  const directory::NodeId to_;
+  const Request request_;
+  Callback done_;
+  base::Pending step_;
+};
+
+}  // namespace tokamak::node

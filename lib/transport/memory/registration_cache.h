@@ -1,0 +1,67 @@
+// RegistrationCache registers blocks of the store when the first transfer touches them, and keeps
+// them: a pin-down cache, as MPI libraries have for the memory of programs (H. Tezuka et al.,
+// "Pin-down cache", IPPS 1998). Less memory is locked than by an arena, and what is used often is
+// registered once.
+//
+// Nothing is registered behind its back here: the store's memory never moves and is never unmapped.
+//
+// A region covers whole blocks, from the one with the object's first byte to the one with its last.
+// Law: a region lives while a lease uses it. Of those that none uses, the one whose last use is
+// longest ago goes first.
+// Law: the target of a peer's WRITE is never a cached region.
+// Bound: kMaxRegions are kept. Where leases use all of these, a transfer registers its own memory.
+// Thread rule: any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+
+#include "absl/base/thread_annotations.h"
+#include "lib/transport/memory/registration.h"
+
+namespace tokamak::transport {
+
+class RegistrationCache final : public Registration {
+ public:
+  static constexpr size_t kMaxRegions = 128;
+  static constexpr size_t kBlock = 16 << 20;  // bytes
+
+  // `arena` must stay mapped, `domain` alive. `others` registers what is not cached.
+  // `reads_need_own_keys`: as iWARP, where READ writes through a remote key.
+  RegistrationCache(verbs::ProtectionDomain& domain, absl::Span<uint8_t> arena, std::unique_ptr<Registration> others,
+                    bool reads_need_own_keys, size_t block = kBlock)
+      : domain_(domain),
+        arena_(arena),
+        others_(std::move(others)),
+        reads_need_own_keys_(reads_need_own_keys),
+        block_(block) {}
+
+  absl::StatusOr<Lease> Acquire(absl::Span<uint8_t> memory, Use use) override;
+  verbs::MemoryRegion* GroundOf(absl::Span<uint8_t>) override { return nullptr; }
+
+  // Regions that are kept.
+  size_t size() const;
+
+ private:
+  struct Cached {
+    size_t begin;  // in bytes from the arena's first
+    size_t end;
+    std::shared_ptr<verbs::MemoryRegion> region;
+  };
+
+  // Makes room for one more; false: all are in use.
+  bool MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  verbs::ProtectionDomain& domain_;
+  const absl::Span<uint8_t> arena_;
+  const std::unique_ptr<Registration> others_;
+  const bool reads_need_own_keys_;
+  const size_t block_;
+  mutable std::mutex mutex_;
+  std::list<Cached> cached_ ABSL_GUARDED_BY(mutex_);  // the one that was used last is first
+};
+
+}  // namespace tokamak::transport

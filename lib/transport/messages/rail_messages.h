@@ -1,0 +1,32 @@
+// The bodies of RAILS and RAIL_DOWN, drawn in docs/transport.md. Decoding takes only what encoding
+// can have written.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lib/transport/messages/message.h"
+#include "lib/verbs/types.h"
+
+namespace tokamak::transport {
+
+// RAILS: the services of all rails of a connection, at least two; rail i is the i-th.
+std::vector<uint8_t> EncodeRails(absl::Span<const verbs::Address> rails);
+absl::StatusOr<std::vector<verbs::Address>> DecodeRails(absl::Span<const uint8_t> body);
+
+// RAIL_DOWN of a puller: a write that it waits for, and the shares of it whose notes have come.
+struct WantedWrite {
+  uint64_t transfer = 0;
+  uint32_t shares_seen = 0;  // bits
+};
+
+// Writes that one puller may have under way where a connection has several rails.
+constexpr size_t kMaxWantedWrites = 32;
+
+// By rising transfer, at most kMaxWantedWrites.
+std::vector<uint8_t> EncodeWanted(absl::Span<const WantedWrite> writes);
+absl::StatusOr<std::vector<WantedWrite>> DecodeWanted(absl::Span<const uint8_t> body);
+
+}  // namespace tokamak::transport

@@ -1,0 +1,42 @@
+// Leases make one range of our memory known to the devices of several rails, for one transfer.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "lib/transport/channels/bulk_job.h"
+#include "lib/transport/channels/context.h"
+#include "lib/transport/memory/registration.h"
+#include "lib/transport/messages/message.h"
+
+namespace tokamak::transport {
+
+// Adds the key that `rail` has for a range, which has none of it yet, where `primary` is the
+// connection's.
+void AddKey(uint32_t rail, uint32_t rkey, uint32_t primary, RemoteRange* range);
+
+class Leases final {
+ public:
+  // On each of `rails` (bits), or on none. Errors are those of Registration::Acquire.
+  absl::Status Acquire(Context& context, uint32_t rails, absl::Span<uint8_t> memory, Registration::Use use);
+  // Keys that are not shared are revoked, on every rail: nobody touches the memory through them any
+  // more (but see Limits::drop_stops_transfers).
+  void Drop();
+
+  bool empty() const { return rails_ == 0; }
+  // What a message says of them to a peer, where `primary` is the connection's.
+  RemoteRange Tell(uint32_t primary) const;
+  // Gives `job` the local keys, and aims it at the peer's memory: it goes over the rails that both
+  // sides have keys of.
+  void Aim(BulkJob* job, const RemoteRange& remote, uint32_t primary) const;
+
+ private:
+  uint8_t* memory_ = nullptr;
+  uint32_t rails_ = 0;  // bits
+  std::array<std::optional<Lease>, kMaxRails> leases_;
+};
+
+}  // namespace tokamak::transport

@@ -1,0 +1,47 @@
+// Read: the owner tells where the object is, the puller READs it into place, and says DONE. No
+// copy; the owner's processor is not needed while the bytes move.
+#pragma once
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "lib/transport/channels/bulk_channel.h"
+#include "lib/transport/messages/message.h"
+#include "lib/transport/protocols/leases.h"
+
+namespace tokamak::transport {
+
+// The owner's half: keys for the object until DONE.
+class ReadOwner final {
+ public:
+  // Errors are those of Registration::Acquire.
+  absl::Status Open(Context& context, const BulkChannel& bulk, const PinnedObject& object);
+  // What DATA says of it.
+  void Describe(Header* header) const;
+  void Close() { leases_.Drop(); }
+
+ private:
+  PinnedObject object_;
+  uint32_t primary_ = 0;
+  Leases leases_;
+};
+
+// The puller's half.
+class ReadPuller final {
+ public:
+  // Starts to READ all of `memory`, which is not empty; `owner` hears of the end.
+  absl::Status Start(Context& context, BulkChannel& bulk, absl::Span<uint8_t> memory, const RemoteRange& from,
+                     BulkJob::Owner& owner);
+  // Posts no more. True: READs are in flight, and OnJobOver will follow.
+  bool Stop(BulkChannel& bulk) { return started_ && bulk.Stop(&job_); }
+  const BulkJob& job() const { return job_; }
+  uint64_t arrived() const { return started_ ? job_.Beginning() : 0; }
+  // Nothing is in flight.
+  void Close() { leases_.Drop(); }
+
+ private:
+  BulkJob job_;
+  bool started_ = false;
+  Leases leases_;
+};
+
+}  // namespace tokamak::transport

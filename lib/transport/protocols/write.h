@@ -1,0 +1,58 @@
+// Write: the puller knows the size, opens exactly its memory to the owner, and the owner WRITEs
+// into it. One round trip, no copy. The key is revoked before the object is sealed.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "lib/transport/channels/bulk_channel.h"
+#include "lib/transport/messages/message.h"
+#include "lib/transport/protocols/leases.h"
+#include "lib/transport/protocols/write_target.h"
+
+namespace tokamak::transport {
+
+// The puller's half: its memory, open to the owner, and the notes that say that all is written.
+class WritePuller final {
+ public:
+  explicit WritePuller(WriteTarget::Owner& owner) : target_(owner) {}
+  WriteTarget& target() { return target_; }
+
+  // kInvalidArgument: a note that no owner would send after those before it. `queue_pairs`
+  // of the connection.
+  absl::Status OnNote(const Note& note, uint32_t queue_pairs);
+  bool complete() const { return shares_ > 0 && seen_ == (1u << shares_) - 1; }
+  uint32_t shares_seen() const { return seen_; }
+
+ private:
+  WriteTarget target_;
+  uint32_t shares_ = 0;  // 0: no note has come
+  uint32_t seen_ = 0;    // bits
+};
+
+// The owner's half.
+class WriteOwner final {
+ public:
+  // Starts to WRITE `bytes`, which are not none; `owner` hears of the end.
+  absl::Status Start(Context& context, BulkChannel& bulk, absl::Span<uint8_t> bytes, const RemoteRange& to,
+                     uint64_t transfer, BulkJob::Owner& owner);
+  // Posts no more. True: WRITEs are in flight, and OnJobOver will follow.
+  bool Stop(BulkChannel& bulk) { return started_ && bulk.Stop(&job_); }
+  const BulkJob& job() const { return job_; }
+  // Nothing is in flight.
+  void Close() { leases_.Drop(); }
+  // Bytes that are written, as far as the device has said; less than all while the transfer goes
+  // on, and fewer when some have to be written again.
+  uint64_t BytesWritten() const { return std::min(job_.bytes_done, job_.size - 1); }
+  // Of these, those from the start on without a gap.
+  uint64_t arrived() const { return started_ ? job_.Beginning() : 0; }
+
+ private:
+  BulkJob job_;
+  bool started_ = false;
+  Leases leases_;
+};
+
+}  // namespace tokamak::transport

@@ -1,0 +1,69 @@
+// WriteTarget is a range of our memory that the peer of one transfer may WRITE into, on each of
+// several rails by a key for exactly that range: a window where there can be one, which costs a
+// request, else a region of its own, which costs a registration.
+//
+//   opening --> open --> closing --> closed
+//
+// A window is for the peer of one queue pair, and a message has room for one key of each rail. So
+// windows serve where a rail of the connection has one bulk queue pair, and that is up; the first
+// transfer of a connection, which begins while it is being made, does not wait for that.
+//
+// Law: while it is opening no key may be told to anybody. A rail that drops out takes its window
+// along, and its key is not told.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "lib/transport/channels/bulk_channel.h"
+#include "lib/transport/channels/context.h"
+#include "lib/transport/channels/window.h"
+#include "lib/transport/limits.h"
+#include "lib/transport/messages/message.h"
+#include "lib/transport/protocols/leases.h"
+
+namespace tokamak::transport {
+
+class WriteTarget final : private Window::Owner {
+ public:
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    // It is open, or closed. May not drop it.
+    virtual void OnTarget() = 0;
+  };
+
+  explicit WriteTarget(Owner& owner) : owner_(owner) {}
+
+  // Opens `memory`, which is not empty, to the peer on all rails that live. What it asks of the
+  // device leaves with the channel's next Pump. Where it is opening() then, OnTarget follows.
+  // Errors are those of Registration::Acquire.
+  absl::Status Open(Context& context, BulkChannel& bulk, absl::Span<uint8_t> memory);
+  bool opening() const;
+  // What a message says of it, when it is open.
+  RemoteRange Tell() const;
+
+  // Nobody is to write there any more: regions go at once, windows with the channel's next Pump.
+  // Where it is not closed() then, OnTarget follows.
+  void Close();
+  // Nobody can write there any more, over whichever rail (but see Limits::drop_stops_transfers).
+  bool closed() const;
+  // Closes what is not closed yet in this very call, at whatever price.
+  void Revoke();
+
+ private:
+  bool Bind(Context& context, BulkChannel& bulk, uint32_t rail, absl::Span<uint8_t> memory);
+  void OnWindow() override;
+
+  Owner& owner_;
+  uint32_t primary_ = 0;
+  uint8_t* memory_ = nullptr;
+  std::array<std::optional<Window>, kMaxRails> windows_;
+  Leases regions_;
+  bool closing_ = false;
+};
+
+}  // namespace tokamak::transport

@@ -1,0 +1,23 @@
+// RailHost is what a rail of a connection, the primary one or another, needs of that connection.
+#pragma once
+
+#include <cstdint>
+
+#include "lib/transport/channels/shared_completions.h"
+#include "lib/transport/messages/hello.h"
+
+namespace tokamak::transport {
+
+class RailHost {
+ public:
+  virtual ~RailHost() = default;
+  virtual Hello MyHello(uint32_t queue) const = 0;
+  // There is something to post.
+  virtual void Wake() = 0;
+  // Whose completions those of the rail are.
+  virtual SharedCompletions::User& completions_user() = 0;
+  // Sends RAIL_DOWN of `rail`.
+  virtual void SayDown(uint32_t rail) = 0;
+};
+
+}  // namespace tokamak::transport

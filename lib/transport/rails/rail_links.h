@@ -1,0 +1,70 @@
+// RailLinks connects the queue pairs of a connection that are on one rail: it says a hello with
+// each, compares the peer's, and knows when all of them are established.
+//
+// Dropping it disconnects them; a callback may do that.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "lib/transport/channels/context.h"
+#include "lib/transport/messages/hello.h"
+#include "lib/verbs/verbs.h"
+
+namespace tokamak::transport {
+
+class RailLinks final {
+ public:
+  class User {
+   public:
+    virtual ~User() = default;
+    // What we say of ourselves with a queue pair of the connection.
+    virtual Hello MyHello(uint32_t queue) const = 0;
+    // What the peer says with one, before anything can come over it.
+    virtual void OnPeerHello(const Hello& theirs) = 0;
+    // All of them are established. Each of them takes packets of this many bytes.
+    virtual void OnLinksUp(uint32_t path_mtu) = 0;
+    // One of them did not come up, or has ended.
+    virtual void OnLinkLost(const verbs::ConnectionEvent& event) = 0;
+    // The peer's hello cannot be read, or (kInvalidArgument) does not answer ours.
+    virtual void OnBadHello(const absl::Status& status) = 0;
+  };
+
+  RailLinks(Context& context, uint32_t rail, User& user) : context_(context), rail_(rail), user_(user) {}
+
+  // One more queue pair, by the connection's number for it; it outlives the link.
+  void Add(uint32_t queue, verbs::QueuePair& queue_pair) { links_.push_back({queue, &queue_pair, nullptr, false}); }
+
+  // Asks the peer for all of them.
+  absl::Status Connect(const verbs::Address& peer);
+  // The peer asks for one that it misses.
+  absl::Status Accept(verbs::ConnectionRequest& request, const Hello& theirs);
+
+  size_t size() const { return links_.size(); }
+  // Whether it is of this rail, and not connected nor asked for yet.
+  bool Misses(uint32_t queue) const;
+  bool Has(uint32_t queue_pair_number) const;
+
+ private:
+  struct Link {
+    uint32_t queue;
+    verbs::QueuePair* queue_pair;
+    std::unique_ptr<verbs::Connection> connection;
+    bool established;
+  };
+  verbs::ConnectOptions OptionsFor(absl::Span<const uint8_t> private_data) const;
+  void OnEvent(size_t link, const verbs::ConnectionEvent& event);
+  void OnEstablished(Link& link, absl::Span<const uint8_t> private_data);
+
+  Context& context_;
+  const uint32_t rail_;
+  User& user_;
+  bool connecting_ = false;  // else the peer connects, and says its hello when it asks
+  uint32_t path_mtu_ = verbs::kMaxMtu;
+  std::vector<Link> links_;
+};
+
+}  // namespace tokamak::transport

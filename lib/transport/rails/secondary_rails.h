@@ -1,0 +1,51 @@
+// SecondaryRails are all rails of a connection but its primary one, from the time when the owner
+// has said where they are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "lib/transport/channels/bulk_channel.h"
+#include "lib/transport/channels/context.h"
+#include "lib/transport/messages/rail_messages.h"
+#include "lib/transport/rails/secondary_rail.h"
+#include "lib/verbs/verbs.h"
+
+namespace tokamak::transport {
+
+class SecondaryRails final {
+ public:
+  SecondaryRails(Context& context, RailHost& host, BulkChannel& bulk) : context_(context), host_(host), bulk_(bulk) {}
+
+  // The owner: the peer may join them from now on.
+  void Make();
+  // The puller: the owner names them, one address for each rail of the connection, once.
+  // kInvalidArgument: it cannot say that.
+  absl::Status Learn(absl::Span<const verbs::Address> rails);
+  // Joins those that it has learned of and that are not there.
+  void Join();
+  // RAIL_DOWN of another rail than the primary one came. kInvalidArgument: there is no such rail,
+  // or it cannot say that of it.
+  absl::Status OnPeerDown(uint32_t rail, absl::Span<const WantedWrite> wanted);
+
+  // Of the connection, with the primary one; 0 before they are made.
+  size_t size() const { return rails_.size(); }
+  // Null: the primary rail, or none of the connection.
+  SecondaryRail* Find(uint32_t rail) const { return rail < rails_.size() ? rails_[rail].get() : nullptr; }
+
+  // Disconnects, for a connection that is torn down.
+  void DropLinks();
+
+ private:
+  Context& context_;
+  RailHost& host_;
+  BulkChannel& bulk_;
+  std::vector<verbs::Address> peers_;                  // the puller's, of each rail
+  std::vector<std::unique_ptr<SecondaryRail>> rails_;  // null: the primary one
+};
+
+}  // namespace tokamak::transport

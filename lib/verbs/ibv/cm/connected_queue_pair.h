@@ -1,0 +1,47 @@
+// ConnectedQueuePair is what a connection over real verbs holds, whoever makes it: a queue pair,
+// and the handler that hears what becomes of it.
+//
+// Law: the handler may drop the connection, and this with it: telling it is the last that a
+// connection does in a call.
+// Thread rule: the queue pair's loop's.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "lib/base/lifetime.h"
+#include "lib/verbs/ibv/cm/connection_rules.h"
+#include "lib/verbs/ibv/translation/attributes.h"
+#include "lib/verbs/verbs.h"
+
+namespace tokamak::verbs::ibv {
+
+class ConnectedQueuePair final {
+ public:
+  ConnectedQueuePair(HeldQueuePair queue_pair, ConnectionHandler handler);
+  ~ConnectedQueuePair();
+  ConnectedQueuePair(const ConnectedQueuePair&) = delete;
+  ConnectedQueuePair& operator=(const ConnectedQueuePair&) = delete;
+
+  Connectable* operator->() const { return queue_pair_.operator->(); }
+
+  absl::Status Walk(const Step& step) { return queue_pair_->Walk(step.attributes, step.mask); }
+
+  // Flushes what is posted. A device that refuses, since it was removed say, has nothing to flush:
+  // that is logged.
+  void WalkToError();
+
+  // The handler looks at `private_data` during the call only.
+  void TellEstablished(absl::Span<const uint8_t> private_data, uint32_t path_mtu);
+  void TellEnd(ConnectionEvent::Kind kind, absl::Status why, absl::Span<const uint8_t> private_data);
+
+ private:
+  void Tell(const ConnectionEvent& event);
+
+  const HeldQueuePair queue_pair_;
+  ConnectionHandler handler_;
+  const base::Lifetime lifetime_;
+};
+
+}  // namespace tokamak::verbs::ibv

@@ -1,0 +1,105 @@
+// RdmaConnection is one connection over librdmacm, from its first step to its end: an id, and what
+// it means for a queue pair.
+//
+// Law: one kEstablished at most, then one kDisconnected at most; or one kRejected or kUnreachable;
+// nothing after any end.
+// Thread rule: the loop's of its queue pair.
+#pragma once
+
+#include <rdma/rdma_cma.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "lib/base/time.h"
+#include "lib/verbs/ibv/cm/cm_channel.h"
+#include "lib/verbs/ibv/cm/connected_queue_pair.h"
+#include "lib/verbs/ibv/cm/connection_rules.h"
+#include "lib/verbs/ibv/cm/rdma_core.h"
+#include "lib/verbs/verbs.h"
+
+namespace tokamak::verbs::ibv {
+
+// A request as rdma_cm told of it.
+struct RdmaOffer {
+  Carried carried;
+  uint8_t peer_serves = 0;  // reads
+  uint8_t peer_asks = 0;
+};
+
+class RdmaConnection final : public Connection, private CmSink {
+ public:
+  // `options` were checked. Nothing happens yet.
+  RdmaConnection(std::shared_ptr<RdmaCmCore> core, std::shared_ptr<CmChannel> channel, HeldQueuePair queue_pair,
+                 const Address& peer, const ConnectOptions& options, ConnectionHandler handler);
+  ~RdmaConnection() override;
+
+  const Address& peer() const override { return peer_; }
+
+  // The active side's first step. What goes wrong is an event.
+  void Start();
+
+  // The passive side's. Takes over `id`, which is on no loop's channel. When it fails the peer was
+  // rejected.
+  absl::Status Accept(rdma_cm_id* id, const RdmaOffer& offer);
+
+ private:
+  enum class Phase { kNew, kAddress, kRoute, kAsked, kAnswered, kUp, kOver };
+
+  // A peer that still believes in an earlier life of our queue pair's number is asked again after
+  // this, doubling.
+  static constexpr base::Duration kStaleDelay = base::Milliseconds(20);
+
+  // The kernel looks for the peer's link address so long before it looks again, doubling: where
+  // that comes at once, as over a virtual cable, Linux misses the news of it and would sleep for
+  // all the time that it was given.
+  static constexpr base::Duration kAddressPatience = base::Milliseconds(20);
+
+  void OnCmEvent(const CmEvent& event) override;
+  void OnDeadline();
+
+  absl::Status ResolveAddress();
+  absl::Status ResolveRoute();
+  bool TakeKnownPath();
+  void KeepPath();
+  absl::Status Ask();
+  void OnAnswer(const CmEvent& event);
+  void OnRejected(const CmEvent& event);
+  void TryAgain(base::Duration delay);
+
+  absl::Status WalkToReadyToSend(const ReliabilityOptions& reliability);
+  absl::StatusOr<uint32_t> RouteMtu();
+  absl::Status AskKernel(ibv_qp_state state, Step* step);
+  rdma_conn_param Parameters(const ReliabilityOptions& reliability, const CarriedData& bytes) const;
+  int MillisecondsUntil(base::Time time) const;
+  void ReleaseId(bool disconnect);
+
+  // Each may drop this.
+  void Establish(absl::Span<const uint8_t> private_data);
+  void End(ConnectionEvent::Kind kind, absl::Status why, absl::Span<const uint8_t> private_data = {});
+
+  const std::shared_ptr<RdmaCmCore> core_;
+  const std::shared_ptr<CmChannel> channel_;
+  ConnectedQueuePair queue_pair_;
+  const LocalPort port_;
+  const Address peer_;
+  const ReliabilityOptions reliability_;
+  const uint32_t own_mtu_;
+  const std::vector<uint8_t> private_data_;
+  const base::Time until_;
+
+  Phase phase_ = Phase::kNew;
+  bool active_ = true;
+  bool path_is_known_ = false;  // from before: the subnet manager was not asked
+  bool walked_ = false;         // the queue pair has left Init
+  rdma_cm_id* id_ = nullptr;
+  uint32_t path_mtu_ = 0;
+  base::Duration stale_delay_ = kStaleDelay;
+  base::Duration address_patience_ = kAddressPatience;
+  base::Timer deadline_;
+  base::Timer next_;  // a step that is not to be taken inside a call, or not yet
+};
+
+}  // namespace tokamak::verbs::ibv

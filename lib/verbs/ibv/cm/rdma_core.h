@@ -1,0 +1,61 @@
+// What all handles of one RdmaConnectionManager share, and keep alive: the device's facts, a
+// channel for each loop, the thread for goodbyes.
+//
+// Thread rule: from any thread.
+#pragma once
+
+#include <rdma/rdma_cma.h>
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "absl/status/statusor.h"
+#include "lib/verbs/ibv/cm/cm_channel.h"
+#include "lib/verbs/ibv/cm/departures.h"
+#include "lib/verbs/ibv/cm/path_cache.h"
+#include "lib/verbs/ibv/cm/rdma_cm.h"
+
+namespace tokamak::verbs::ibv {
+
+class RdmaCmCore final {
+ public:
+  RdmaCmCore(const RdmaCmOptions& options, std::unique_ptr<Departures> departures)
+      : options_(options), departures_(std::move(departures)) {}
+
+  const RdmaCmOptions& options() const { return options_; }
+  Departures& departures() { return *departures_; }
+  PathCache& paths() { return paths_; }
+
+  // The loop's channel, made where there is none. On the loop's thread.
+  absl::StatusOr<std::shared_ptr<CmChannel>> ChannelOf(os::EpollLoop& loop);
+
+  // Tells rdma_cm our traffic class, if it has one: before the route of `id` is looked for,
+  // or somebody listens there.
+  absl::Status SetTrafficClass(rdma_cm_id* id) const;
+
+  // kFailedPrecondition: rdma_cm bound the id to another device or port than ours.
+  absl::Status CheckDevice(const rdma_cm_id* id) const;
+
+  // An attempt from our own address found it at our device (OK), or not, for this reason. The first
+  // of either kind is logged: what to do, and that it is over.
+  void NoteOwnAddress(const absl::Status& found);
+
+  // Between these, first data for the queue pair makes the connection of `id`.
+  void AwaitData(uint32_t queue_pair_number, rdma_cm_id* id);
+  void StopAwaiting(uint32_t queue_pair_number);
+  void OnFirstData(uint32_t queue_pair_number);
+
+ private:
+  const RdmaCmOptions options_;
+  const std::unique_ptr<Departures> departures_;
+  PathCache paths_{&os::EpollLoop::MonotonicNanoseconds};
+  std::atomic<bool> address_gone_{false};
+  std::mutex mutex_;
+  std::map<os::EpollLoop*, std::weak_ptr<CmChannel>> channels_;  // guarded by mutex_
+  std::map<uint32_t, rdma_cm_id*> awaiting_;                     // guarded by mutex_
+};
+
+}  // namespace tokamak::verbs::ibv

@@ -1,0 +1,81 @@
+// How requests of ours become work requests of libibverbs: checked against what verbs.h promises,
+// then translated into arrays of fixed size, so that posting allocates nothing.
+//
+// Providers check little and each something else, so the checks are ours. A piece of length 0 is
+// left out: to some devices it means 2^31 bytes.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "lib/verbs/ibv/translation/limits.h"
+#include "lib/verbs/types.h"
+
+namespace tokamak::verbs::ibv {
+
+// Work requests in one call of the provider, and the pieces of all of them.
+constexpr size_t kBatchRequests = 16;
+constexpr size_t kBatchSges = 64;
+static_assert(kBatchSges >= kMaxSges, "a batch takes one request at least");
+
+// What one queue was made for.
+struct QueueBounds {
+  uint32_t max_sges = 1;
+  uint32_t max_inline = 0;  // bytes
+};
+
+// kUnimplemented: a capability that the device lacks. kInvalidArgument: outside of the limits. What
+// a bind names is not looked at.
+absl::Status CheckSend(const SendRequest& request, const Limits& limits, const QueueBounds& bounds);
+absl::Status CheckReceive(const ReceiveRequest& request, const Limits& limits, const QueueBounds& bounds);
+absl::Status QueueFull(uint32_t depth);
+
+// A chain for ibv_post_send or ibv_post_recv: Request is ibv_send_wr or ibv_recv_wr.
+template <typename Request>
+class Batch final {
+ public:
+  Batch() = default;
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  bool HasRoomFor(size_t sges) const { return size_ < kBatchRequests && sges_used_ + sges <= kBatchSges; }
+
+  // Adds a zeroed request at the end of the chain.
+  Request& Add(uint64_t wr_id);
+
+  // Gives the last request its pieces. `never_none`: some providers (siw) refuse receives without
+  // any; one empty piece stands in.
+  void SetSges(absl::Span<const Sge> sges, bool never_none);
+
+  Request* first() { return requests_.data(); }
+  // How many requests a call took that ended with `error` and named `bad` as the first that it
+  // refused. Where it names none it has all of them: it is the provider's doorbell that failed,
+  // because the queue pair ended meanwhile.
+  size_t Accepted(int error, const Request* bad) const {
+    return error == 0 || bad == nullptr ? size_ : static_cast<size_t>(bad - requests_.data());
+  }
+  void Clear() { size_ = sges_used_ = 0; }
+
+ private:
+  std::array<Request, kBatchRequests> requests_;
+  std::array<ibv_sge, kBatchSges> sges_;
+  size_t size_ = 0;
+  size_t sges_used_ = 0;
+};
+using SendBatch = Batch<ibv_send_wr>;
+using ReceiveBatch = Batch<ibv_recv_wr>;
+extern template class Batch<ibv_send_wr>;
+extern template class Batch<ibv_recv_wr>;
+
+// Adds a request that was checked; of a bind all but the memory (IbvMemoryWindow::PrepareBind).
+ibv_send_wr& AddSend(const SendRequest& request, uint64_t wr_id, bool never_none, SendBatch* batch);
+void AddReceive(const ReceiveRequest& request, uint64_t wr_id, bool never_none, ReceiveBatch* batch);
+
+}  // namespace tokamak::verbs::ibv

@@ -1,0 +1,66 @@
+// RouteSearches find out the ways to peers before queue pairs are told of them.
+//
+// RoCE: the kernel asks for a peer's hardware address (ARP) when a queue pair goes to
+// ReadyToReceive, and that call waits for a second where nobody answers. A loop cannot wait: with
+// one cable cut, peers that try again would stop all its other transfers. So the address is asked
+// for here, on a thread for each peer; then the kernel knows it, and the queue pair's step is
+// quick.
+//
+// Law: `found` runs once, in a later task of its loop, and not after its Search was dropped.
+// Thread rule: Start from any thread, on the loop that it names; a Search is dropped on its loop's
+// thread.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/time.h"
+#include "lib/verbs/ibv/translation/attributes.h"
+
+namespace tokamak::verbs::ibv {
+
+// Asks for the way to a peer. May wait; from any thread. Errors: there is none.
+using FindRoute = std::function<absl::Status(const PeerPort& peer)>;
+
+class RouteSearches final {
+ public:
+  // At once.
+  static constexpr size_t kMaxSearches = 32;
+  // Whoever got none tries again after this.
+  static constexpr base::Duration kRetry = base::Milliseconds(10);
+
+  class Search {
+   public:
+    virtual ~Search() = default;
+  };
+
+  explicit RouteSearches(FindRoute find) : find_(std::move(find)) {}
+  // Waits for those under way.
+  ~RouteSearches();
+  RouteSearches(const RouteSearches&) = delete;
+  RouteSearches& operator=(const RouteSearches&) = delete;
+
+  // Null: as many as may be are under way.
+  std::unique_ptr<Search> Start(base::EventLoop& loop, const PeerPort& peer,
+                                std::function<void(const absl::Status&)> found);
+
+ private:
+  class Handle;
+  struct Shared;
+  struct Running {
+    std::shared_ptr<Shared> shared;
+    std::thread thread;
+  };
+
+  const FindRoute find_;
+  std::mutex mutex_;
+  std::vector<Running> running_;  // guarded by mutex_; those that have ended are joined by the next Start
+};
+
+}  // namespace tokamak::verbs::ibv

@@ -1,0 +1,58 @@
+// verbs::ConnectionManager for fabrics without IP: numbers are exchanged over TCP, on whatever
+// network there is, and the queue pairs are walked by hand (--cm tcp). For InfiniBand and RoCE;
+// iWARP's queue pairs are connected by the kernel only.
+//
+// The TCP connection stays open while the connection lasts. Closing it is the goodbye; when it is
+// lost the peer counts as gone, which a host that vanished is after kLongestSilence (tcp_line.h).
+// tcp_hello.h has the exchange, docs/tcp_cm.md its bytes.
+//
+// RoCE: the kernel asks for the peer's hardware address (ARP) when the queue pair goes to
+// ReadyToReceive, and may take up to a second for one that does not answer. So each side asks
+// before, on a thread (route_searches.h): the passive side when it was asked, the active side when
+// it was accepted. Those whom strangers ask for cannot keep our own attempts waiting.
+//
+// A device runs it on a thread of its own (off_loop_cm.h).
+//
+// Thread rule: see verbs.h.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "lib/verbs/ibv/tcp/tcp_listener.h"
+#include "lib/verbs/ibv/translation/attributes.h"
+#include "lib/verbs/verbs.h"
+
+namespace tokamak::verbs::ibv {
+
+struct TcpCmOptions {
+  Address address;                  // Device::address(): where lines start from
+  std::function<LocalPort()> port;  // as it is now, from any thread: its MTU may change
+  uint32_t max_reads = 0;           // Limits::max_reads
+  FindRoute find_route;             // none: there is nothing to be found out
+};
+
+class TcpConnectionManager final : public ConnectionManager {
+ public:
+  // kUnimplemented: iWARP.
+  static absl::StatusOr<std::unique_ptr<TcpConnectionManager>> Make(const TcpCmOptions& options);
+
+  absl::StatusOr<std::unique_ptr<Listener>> Listen(base::EventLoop& loop, const Address& address,
+                                                   RequestHandler handler) override;
+  absl::StatusOr<std::unique_ptr<Connection>> Connect(QueuePair& queue_pair, const Address& address,
+                                                      const ConnectOptions& options,
+                                                      ConnectionHandler handler) override;
+
+ private:
+  explicit TcpConnectionManager(const TcpCmOptions& options);
+
+  const Address address_;
+  const MakeTcpOffer make_offer_;
+  // Both null: there is nothing to be found out.
+  const std::shared_ptr<RouteSearches> routes_to_askers_;     // listeners keep it, too
+  const std::shared_ptr<RouteSearches> routes_to_listeners_;  // connections keep it, too
+};
+
+}  // namespace tokamak::verbs::ibv

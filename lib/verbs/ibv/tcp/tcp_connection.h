@@ -1,0 +1,95 @@
+// TcpConnection is one connection that is made by hand: the exchange over TCP, and what it means
+// for a queue pair.
+//
+//   active    kConnecting -> kAsked -> kSearching -> kUp -> kOver        passive   kAnswered -> kUp -> kOver
+//
+// kSearching, over RoCE: the peer accepted, and the way to it is found out on a thread
+// (route_searches.h). A listener has done the same for the passive side. Neither says that the
+// other's way works.
+//
+// Law: one kEstablished at most, then one kDisconnected at most; or one kRejected or kUnreachable;
+// nothing after any end.
+// Thread rule: the loop's of its queue pair.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "lib/base/time.h"
+#include "lib/verbs/ibv/cm/connected_queue_pair.h"
+#include "lib/verbs/ibv/cm/connection_rules.h"
+#include "lib/verbs/ibv/tcp/route_searches.h"
+#include "lib/verbs/ibv/tcp/tcp_line.h"
+#include "lib/verbs/ibv/translation/attributes.h"
+#include "lib/verbs/verbs.h"
+
+namespace tokamak::verbs::ibv {
+
+// Our side of a connection that is made by hand.
+struct TcpOffer {
+  LocalPort port;
+  uint32_t psn = 0;  // the first that we send
+  uint32_t own_mtu = 0;
+  uint32_t max_reads = 0;
+};
+
+class TcpConnection final : public Connection, private TcpLine::Owner {
+ public:
+  // `options` were checked. Nothing happens yet.
+  TcpConnection(const TcpOffer& offer, HeldQueuePair queue_pair, const Address& peer, const ConnectOptions& options,
+                ConnectionHandler handler);
+  ~TcpConnection() override;
+
+  const Address& peer() const override { return peer_; }
+
+  // The active side's first step. What goes wrong is an event. `routes` may be null: there is
+  // nothing to be found out.
+  void Start(const Address& from, std::shared_ptr<RouteSearches> routes);
+
+  // The passive side's: `socket` brought `ask`. Takes over the socket; when it fails the peer was
+  // rejected.
+  absl::Status Accept(os::FileDescriptor socket, const TcpHello& ask);
+
+ private:
+  enum class Phase { kNew, kConnecting, kAsked, kSearching, kAnswered, kUp, kOver };
+  void OnLineUp() override;
+  void OnHello(const TcpHello& hello) override;
+  void OnLineLost(const absl::Status& why) override;
+  void OnAnswer(const TcpHello& hello);
+  void Search(const TcpHello& answer);
+  void OnAccepted(const TcpHello& answer, const absl::Status& found);
+
+  absl::Status WalkToReadyToSend(const TcpHello& peer, uint32_t path_mtu);
+  TcpHello OwnHello(TcpHello::Kind kind) const;
+
+  // Each may drop this.
+  void Establish(absl::Span<const uint8_t> private_data);
+  void End(ConnectionEvent::Kind kind, absl::Status why, absl::Span<const uint8_t> private_data = {});
+
+  const TcpOffer offer_;
+  ConnectedQueuePair queue_pair_;
+  os::EpollLoop& loop_;
+  const Address peer_;
+  const ReliabilityOptions wanted_;
+  const base::Time until_;
+  TcpHello hello_;  // what is ours in every message
+
+  Phase phase_ = Phase::kNew;
+  bool walked_ = false;  // the queue pair has left Init
+  uint32_t path_mtu_ = 0;
+  std::shared_ptr<RouteSearches> routes_;  // of the active side, or null
+  std::unique_ptr<RouteSearches::Search> search_;
+  std::optional<TcpLine> line_;
+  base::Timer deadline_;
+  base::Timer failed_;  // what failed inside a call is told after it
+  base::Timer again_;   // the search that has to wait for its turn
+};
+
+// The queue pair's first PSN: 24 bits that no earlier connection's late packets are likely to
+// match.
+uint32_t DrawPsn();
+
+}  // namespace tokamak::verbs::ibv

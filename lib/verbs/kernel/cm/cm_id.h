@@ -1,0 +1,153 @@
+// CmId is an rdma_cm_id as the kernel has it: an end that is bound, listens, asks or is asked. Here is
+// what it knows of addresses; what it asks for is a connection (ConnectedCmId) or the queue pair that
+// takes datagrams (DatagramCmId). Its own queue pair is not known but by its number: the program's
+// librdmacm walks that by itself, with the attributes that QueuePairAttributes gives.
+//
+// Addresses are those of the program: an id that resolved or was bound to one of a device is that
+// device's.
+//
+// Errors are errno values, 0 is success.
+// Thread rule: one lock's.
+#pragma once
+
+#include "lib/verbs/kernel/program/rxe_abi.h"
+// Not before netinet/in.h.
+#include <rdma/ib_user_verbs.h>
+#include <rdma/rdma_user_cm.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "lib/verbs/kernel/user_device.h"
+#include "lib/verbs/soft/cm/connection_manager.h"
+
+namespace tokamak::verbs::kernel {
+
+class CmId;
+
+// Kinds of events: enum rdma_cm_event_type of rdma_cma.h, which does not go with the ABI's header.
+enum class CmEvent : uint32_t {
+  kAddressResolved = 0,
+  kAddressError = 1,
+  kRouteResolved = 2,
+  kConnectRequest = 4,
+  kConnectResponse = 5,
+  kUnreachable = 7,
+  kRejected = 8,
+  kEstablished = 9,
+  kDisconnected = 10,
+  kMulticastJoin = 12,
+};
+
+// Where an id's events go: the program's event channel that it belongs to.
+class CmEvents {
+ public:
+  virtual void Raise(CmId& id, const rdma_ucm_event_resp& event) = 0;
+
+  // Somebody asks: a new id of the channel. The handle 0: there are too many.
+  virtual uint32_t NewHandle() = 0;
+  virtual void Adopt(std::unique_ptr<CmId> id) = 0;
+
+ protected:
+  ~CmEvents() = default;
+};
+
+class CmId {
+ public:
+  // `devices`: all of them, those that are not open as null.
+  CmId(CmEvents& events, const std::vector<UserDevice*>& devices, uint32_t handle, uint64_t uid);
+  virtual ~CmId();
+  CmId(const CmId&) = delete;
+  CmId& operator=(const CmId&) = delete;
+
+  uint32_t handle() const { return handle_; }
+  uint64_t uid() const { return uid_; }
+  void MoveTo(CmEvents& events) { events_ = &events; }
+
+  // How long queue pairs wait for an acknowledgement, as a time code (lib/verbs/time_codes.h).
+  static constexpr uint8_t kMostAckTimeout = 31;
+  void set_ack_timeout(uint8_t code) { ack_timeout_ = code; }
+
+  // Events that the program has taken.
+  uint32_t events_reported = 0;
+
+  int Bind(const sockaddr* address);
+  int ResolveAddress(const sockaddr* source, const sockaddr* destination);
+  int ResolveRoute();
+  int Listen();
+  virtual int Connect(const rdma_ucm_conn_param& parameters) = 0;
+  virtual int Accept(const rdma_ucm_conn_param& parameters, uint64_t uid) = 0;
+  virtual int Reject(const rdma_ucm_reject& rejection) = 0;
+  virtual int Disconnect() = 0;
+
+  // The program's queue pair will be in the group, as the membership of these names: an event says
+  // how to address it.
+  virtual int Join(const sockaddr* group, uint32_t membership, uint64_t uid) = 0;
+
+  // How to walk the queue pair to `state`, as far as is known. EINVAL: not yet.
+  virtual int QueuePairAttributes(uint32_t state, ib_uverbs_qp_attr* attributes) const = 0;
+  rdma_ucm_query_route_resp Route() const;
+
+ protected:
+  enum class State : uint8_t {
+    kIdle,
+    kBound,
+    kAddressResolved,
+    kRouteResolved,
+    kListening,
+    kAsking,
+    kAnswered,  // the peer's answer came, and is to be confirmed
+    kAsked,     // by the peer
+    kAccepted,
+    kConnected,
+    kOver,
+  };
+
+  // Listens at one device for as long as it lives.
+  class Port {
+   public:
+    virtual ~Port() = default;
+  };
+
+  static constexpr uint8_t kOnlyPort = 1;
+
+  // A port that nobody listens at.
+  virtual absl::StatusOr<uint16_t> ChoosePort(soft::SoftConnectionManager& manager) const REQUIRES_NIC_MUTEX = 0;
+
+  // Listens at a device; the port 0 is chosen.
+  virtual int Open(UserDevice& device, uint16_t* port, std::unique_ptr<Port>* opened) = 0;
+
+  // Before anything that they call is gone.
+  void CloseAll() { ports_.clear(); }
+
+  // By `peer`, at a port of `device`.
+  void BecomeAsked(UserDevice& device, uint16_t port, const Address& peer);
+
+  rdma_ucm_event_resp MakeEvent(CmEvent type, int status = 0) const;
+  void Raise(CmEvent type, int status = 0) { events_->Raise(*this, MakeEvent(type, status)); }
+
+  // EINVAL: another family than the Internet's.
+  static int ToAddress(const sockaddr* from, Address* to);
+  static ib_uverbs_ah_attr Towards(const Address& address);
+
+  CmEvents* events_;
+  const std::vector<UserDevice*>& devices_;
+  uint64_t uid_;
+  State state_ = State::kIdle;
+  uint8_t ack_timeout_ = 19;  // what the kernel's manager gives queue pairs: 2.1 s
+  Address source_;            // ip and port; unspecified until bound
+  Address destination_;       // the same
+  UserDevice* device_ = nullptr;
+
+ private:
+  uint16_t ChoosePortOfDevice() const;
+  UserDevice* DeviceAt(const Address& address) const;
+  UserDevice* DeviceTowards(const Address& address) const;
+  bool IsOwn(const Address& address) const;
+
+  const uint32_t handle_;
+  std::vector<std::unique_ptr<Port>> ports_;
+};
+
+}  // namespace tokamak::verbs::kernel

@@ -1,0 +1,128 @@
+// Kernel is the RDMA part of a kernel, for one process: its devices, and what the process has
+// opened of them. lib/verbs/kernel/preload leads a program's system calls here.
+//
+// Devices are made when the first is opened, and last until the process ends.
+//
+// Errors are errno values, 0 is success.
+// Thread rule: any thread.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/attributes.h"
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "lib/base/trace.h"
+#include "lib/os/epoll_loop.h"
+#include "lib/verbs/kernel/cm/cm_context.h"
+#include "lib/verbs/kernel/cm/neighbours.h"
+#include "lib/verbs/kernel/event_takers.h"
+#include "lib/verbs/kernel/program/failing_request.h"
+#include "lib/verbs/kernel/program/options.h"
+#include "lib/verbs/kernel/program/program_pages.h"
+#include "lib/verbs/kernel/progress.h"
+#include "lib/verbs/kernel/user_context.h"
+#include "lib/verbs/kernel/user_device.h"
+#include "lib/verbs/soft/device.h"
+#include "lib/verbs/soft/fabrics/faulty_fabric.h"
+#include "lib/verbs/soft/fabrics/tap_fabric.h"
+#include "lib/verbs/soft/packets/pcap.h"
+
+namespace tokamak::verbs::kernel {
+
+class Kernel final {
+ public:
+  // What the devices look like that `options` ask for.
+  static std::vector<Identity> IdentitiesOf(const Options& options);
+
+  // `identities` are those of the options.
+  Kernel(const Options& options, std::vector<Identity> identities);
+  ~Kernel();
+
+  // Opens the device of that index for the program. EADDRINUSE, ENODEV and the like: it has no
+  // network; trouble() says why.
+  int OpenDevice(size_t index, int* descriptor);
+
+  // Opens a channel of the connection manager for the program: all devices are opened, since an
+  // address may lead to any.
+  int OpenManager(int* descriptor);
+
+  // Its index again; 0 where the descriptor is none.
+  size_t DeviceOf(int descriptor);
+
+  // Which of the descriptors that a command made are channels is told to this.
+  void set_on_channel(std::function<void(int descriptor)> on_channel) { on_channel_ = std::move(on_channel); }
+
+  // Lines for the user (Options::explain, Options::counters) are told to this.
+  void set_on_line(std::function<void(const std::string& line)> on_line) { on_line_ = std::move(on_line); }
+
+  // Completions that the program has not taken, in the queue of that handle of the device at
+  // `descriptor`; none where there is no such queue.
+  uint32_t CompletionsIn(int descriptor, uint32_t handle);
+
+  // A command that the program wrote to `descriptor`, which OpenDevice, or OpenManager, gave. One
+  // that asks for an event may wait for it; the thread may be cancelled there, and callers have
+  // nothing to clean up then (cancellable_sleep.h).
+  int Write(int descriptor, const void* buffer, size_t size);
+  int WriteToManager(int descriptor, const void* buffer, size_t size);
+
+  // The program closes `descriptor`, of a device or of a channel.
+  void Close(int descriptor);
+
+  // A poll of the program found nothing.
+  void Poll();
+
+  // The program reads a channel and would wait there: sees to the network until there is something
+  // to read. 0, or EINTR. The thread may be cancelled, as in WriteToManager.
+  int WaitForEvent(int descriptor);
+
+  // The process ends: everything is closed, and nothing can be opened any more.
+  void Depart();
+
+  // Whether a socket is one of our devices', by which others find this process.
+  bool IsPort(int socket) const;
+
+  // Why a device could not be opened, in a line.
+  const std::string& trouble() const { return trouble_; }
+
+ private:
+  struct Device;
+
+  int OpenDeviceHeld(size_t index);
+  int Run(int descriptor, const Command& command);
+  int RunHeld(int descriptor, const Command& command);
+  ABSL_ATTRIBUTE_NOINLINE int RunManager(int descriptor, const void* buffer, size_t size, bool asks_first);
+  ABSL_ATTRIBUTE_NOINLINE void ExplainToUser(const void* buffer, size_t size, int error);
+  void SayCounters();
+  absl::Status MakeDevice(size_t index);
+
+  const Options options_;
+  const std::vector<Identity> identities_;
+  base::NoTrace trace_;
+  os::EpollLoop loop_;
+  Neighbours neighbours_{loop_};
+  FailingRequest failing_;
+  const ProgramPages program_pages_;
+  std::vector<std::unique_ptr<Device>> devices_;  // by index; null until opened
+  std::vector<UserDevice*> open_devices_;         // the same
+  std::map<int, std::unique_ptr<UserContext>> contexts_;
+  std::map<int, std::unique_ptr<CmContext>> managers_;
+  EventTakers event_takers_;  // of these
+  std::function<void(int)> on_channel_;
+  std::function<void(const std::string&)> on_line_ = [](const std::string&) {};
+  std::atomic<bool> departed_{false};
+  std::string trouble_;
+  std::unique_ptr<Progress> progress_;  // the lock of all of it
+};
+
+}  // namespace tokamak::verbs::kernel

@@ -1,0 +1,91 @@
+// Command is one command to a device, as a program writes it to /dev/infiniband/uverbs0: a header,
+// a request, perhaps a part for the driver behind it, and a place for the response.
+//
+// It comes from anywhere: whatever its header says is checked here, as the kernel's
+// ib_uverbs_write() checks it (linux/Documentation/infiniband/user_verbs, rdma/ib_user_verbs.h).
+// Errors are errno values, 0 is success.
+//
+//   basic     ib_uverbs_cmd_hdr | request, which begins with the response's address | driver's
+//   extended  ib_uverbs_cmd_hdr | ib_uverbs_ex_cmd_hdr | request | driver's
+//
+// What was written can be read; what it points to may not be there (EFAULT).
+// Lifetime: looks at the program's buffer until it is dropped.
+#pragma once
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "absl/types/span.h"
+#include "lib/verbs/kernel/program/program_memory.h"
+
+namespace tokamak::verbs::kernel {
+
+class Command final {
+ public:
+  // `buffer` is what was written. EINVAL: lengths that do not fit each other, reserved bits.
+  static int Decode(const void* buffer, size_t size, Command* command);
+
+  uint32_t number() const { return number_; }  // IB_USER_VERBS_CMD_*
+  bool extended() const { return extended_; }
+
+  // The request. ENOSPC: it is shorter than a T. A longer one is looked at as far as T goes.
+  template <typename T>
+  int Get(T* request) const {
+    if (request_.size() < sizeof(T)) return ENOSPC;
+    std::memcpy(static_cast<void*>(request), request_.data(), sizeof(T));
+    return 0;
+  }
+
+  // The driver's part of a request whose first part is a `Request`.
+  template <typename Request, typename T>
+  int GetDriver(T* driver) const {
+    if (!extended_ && request_.size() < sizeof(Request)) return ENOSPC;
+    const absl::Span<const uint8_t> part = extended_ ? driver_ : request_.subspan(sizeof(Request));
+    if (part.size() < sizeof(T)) return EINVAL;
+    std::memcpy(static_cast<void*>(driver), part.data(), sizeof(T));
+    return 0;
+  }
+
+  // The response: as much of it as there is room for; zeros behind a short one. ENOSPC: no room for
+  // a basic command's. EFAULT.
+  template <typename T>
+  int Put(const T& response) const {
+    return PutBytes(&response, sizeof(T));
+  }
+
+  // The same with a driver's part. EINVAL: there is no room for that.
+  template <typename T, typename Driver>
+  int Put(const T& response, const Driver& driver) const {
+    return PutBytes(&response, sizeof(T), &driver, sizeof(Driver));
+  }
+
+  // The response, after a Put that went well, as the program has it now. False: it is shorter.
+  template <typename T>
+  bool GetResponse(T* response) const {
+    return room_ >= sizeof(T) && CopyFromProgram(response_, response, sizeof(T)) == 0;
+  }
+
+  // How much of a T the program takes: for response_length of extended commands.
+  template <typename T>
+  uint32_t Taken() const {
+    return static_cast<uint32_t>(std::min(room_, sizeof(T)));
+  }
+
+ private:
+  int DecodeExtended(absl::Span<const uint8_t> rest, size_t in_words, size_t out_words);
+  int PutBytes(const void* response, size_t size) const;
+  int PutBytes(const void* response, size_t size, const void* driver, size_t driver_size) const;
+
+  uint32_t number_ = 0;
+  bool extended_ = false;
+  absl::Span<const uint8_t> request_;
+  absl::Span<const uint8_t> driver_;  // extended commands
+  uint64_t response_ = 0;             // where it goes
+  size_t room_ = 0;                   // for the response; of a basic command with the driver's part
+  size_t driver_room_ = 0;            // extended commands
+};
+
+}  // namespace tokamak::verbs::kernel

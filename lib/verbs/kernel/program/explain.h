@@ -1,0 +1,22 @@
+// What a program asked a device for, in a line for people, as strace has it:
+//
+//   reg_mr(pd 1, address 0x7f00, length 4096, access local_write) = mr 2, lkey 0x1b2, rkey 0x1b2
+//   create_qp(type XRC_SEND, pd 1, ...) = Operation not supported
+//
+// Thread rule: any thread.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "lib/verbs/kernel/program/command.h"
+
+namespace tokamak::verbs::kernel {
+
+// A command that was carried out, with an errno value as its result.
+std::string Explain(const Command& command, int error);
+
+// The same of what was written to the connection manager.
+std::string ExplainManager(const void* buffer, size_t size, int error);
+
+}  // namespace tokamak::verbs::kernel

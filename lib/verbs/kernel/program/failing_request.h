@@ -1,0 +1,30 @@
+// Counts the requests to send that the devices of a process take, and knows the one that is to fail
+// (program_faults.h). Those of queue pairs in Error, which are flushed, do not count.
+//
+// Thread rule: one lock's.
+#pragma once
+
+#include <cstdint>
+
+#include "lib/verbs/kernel/program/program_faults.h"
+
+namespace tokamak::verbs::kernel {
+
+class FailingRequest final {
+ public:
+  explicit FailingRequest(const RequestFault& fault) : fault_(fault) {}
+
+  // Whether the one that comes when `more` others were taken fails.
+  bool IsAfter(uint64_t more) const { return taken_ + more + 1 == fault_.number; }
+
+  void Take(uint64_t requests) { taken_ += requests; }
+
+  const RequestFault& fault() const { return fault_; }
+  bool has_failed() const { return fault_.number != 0 && taken_ >= fault_.number; }
+
+ private:
+  const RequestFault fault_;
+  uint64_t taken_ = 0;
+};
+
+}  // namespace tokamak::verbs::kernel

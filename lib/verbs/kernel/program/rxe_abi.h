@@ -1,0 +1,22 @@
+// What rdma_rxe and its provider library share in memory (rdma/rdma_user_rxe.h). That header brings
+// the kernel's names of Internet addresses, which libc's must come before.
+//
+// It is C: there an empty struct has no size, in C++ it has one, so what the header puts behind one
+// (the data of rxe_dma_info) is elsewhere for us. Sizes and places are those named here.
+#pragma once
+
+#include <netinet/in.h>
+// Not before netinet/in.h.
+#include <rdma/rdma_user_rxe.h>
+
+#include <cstddef>
+
+namespace tokamak::verbs::kernel {
+
+// A work request up to its sges, or its inline data.
+constexpr size_t kDmaHeader = offsetof(rxe_dma_info, reserved) + sizeof(rxe_dma_info::reserved);
+constexpr size_t kSendHeader = offsetof(rxe_send_wqe, dma) + kDmaHeader;
+constexpr size_t kReceiveHeader = offsetof(rxe_recv_wqe, dma) + kDmaHeader;
+static_assert(kDmaHeader == 24 && kSendHeader == 208 && kReceiveHeader == 40);
+
+}  // namespace tokamak::verbs::kernel

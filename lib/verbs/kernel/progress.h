@@ -1,0 +1,154 @@
+// Progress has the NIC's work done in the threads that wait for it: a program's, where it polls or
+// sleeps in a call of ours, and a thread of its own for all other times.
+//
+// There is one loop and one lock, and whoever holds the lock runs the loop. So what a program asks
+// for is done before its call returns, an empty poll looks at the network itself, and a thread that
+// sleeps for an event is woken by the packet and not by another thread. One whose last wait was a
+// short one looks on for kSpin before it sleeps, as Linux does where net.core.busy_read is set: to
+// be woken takes longer than most answers. The thread of its own is a stand-in, and keeps away
+// while others do its work:
+//
+//   watching   waits for the loop's descriptor and does what comes
+//   standby    the program polls, or waits for the loop itself: looks every kGrace whether it still
+//              does, and watches when not
+//   resting    one thread of the program has waited for longer than kGrace, and sees to everything:
+//              wakes when that thread leaves
+//
+// A program may cancel a thread of its own (pthread_cancel(3)) that waits here, and nowhere else:
+// it leaves no lock behind.
+//
+// Thread rule: any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "lib/base/time.h"
+#include "lib/os/epoll_loop.h"
+#include "lib/os/file_descriptor.h"
+#include "lib/os/no_cancellation.h"
+
+namespace tokamak::verbs::kernel {
+
+class Progress final {
+ public:
+  // For how long the network may go unwatched when a program that polled stops doing so.
+  static constexpr base::Duration kGrace = base::Milliseconds(1);
+
+  // `loop` is used under the lock alone; `before_round` runs before each of its rounds.
+  Progress(os::EpollLoop& loop, std::function<void()> before_round);
+  ~Progress();
+
+  // Holds the lock; at the end all that became due is done.
+  class ABSL_SCOPED_LOCKABLE Hold final {
+   public:
+    explicit Hold(Progress& progress) ABSL_EXCLUSIVE_LOCK_FUNCTION(progress.mutex_) : progress_(progress) {
+      progress_.mutex_.lock();
+      progress_.loop_.Attend();
+      progress_.polls_.fetch_add(kPollsPerCall, std::memory_order_relaxed);
+    }
+    ~Hold() ABSL_UNLOCK_FUNCTION() {
+      progress_.Settle(Waits::kNobody);
+      progress_.mutex_.unlock();
+    }
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+
+   private:
+    const os::NoCancellation no_cancellation_;
+    Progress& progress_;
+  };
+
+  // Holds the lock while a queue pair is given requests; at the end they have left. What has come
+  // meanwhile is left for the polls of the program, or for the thread: to look costs a system call.
+  class ABSL_SCOPED_LOCKABLE Doorbell final {
+   public:
+    explicit Doorbell(Progress& progress) ABSL_EXCLUSIVE_LOCK_FUNCTION(progress.mutex_) : progress_(progress) {
+      progress_.mutex_.lock();
+      progress_.loop_.Attend();
+    }
+    ~Doorbell() ABSL_UNLOCK_FUNCTION() {
+      progress_.RunRaised();
+      progress_.mutex_.unlock();
+    }
+    Doorbell(const Doorbell&) = delete;
+    Doorbell& operator=(const Doorbell&) = delete;
+
+   private:
+    const os::NoCancellation no_cancellation_;
+    Progress& progress_;
+  };
+
+  // A program's poll found nothing: looks at the network, unless another thread is at it.
+  void Poll();
+
+  // The program is about to sleep somewhere else, where it polled before.
+  void ExpectSleep();
+
+  // Waits until `descriptor` is readable, and sees to the network meanwhile. 0, or EINTR. Callers
+  // have nothing to clean up where their thread may be cancelled, see cancellable_sleep.h.
+  int WaitReadable(int descriptor);
+
+  // The thread ends. What others ask for is still done, in their calls.
+  void Stop();
+
+ private:
+  class Wait;
+
+  // A program that polls less often than this in kGrace, or between two packets, may sleep.
+  static constexpr uint64_t kBusyPolls = 32;
+  // A call does as much for the network as this many polls.
+  static constexpr uint64_t kPollsPerCall = 4;
+  // Empty polls in a row, after which another process gets the processor: its packet may be what is
+  // waited for.
+  static constexpr uint32_t kPollsPerYield = 8;
+  // For how long the thread looks on after something came, while it lets others run.
+  static constexpr base::Duration kThreadSpin = base::Microseconds(20);
+  // The same of a program's thread before it sleeps, where its last wait was no longer than
+  // kShortWait: such a wait may be as short as kSpin when nobody has to be woken.
+  static constexpr base::Duration kSpin = base::Microseconds(50);
+  static constexpr base::Duration kShortWait = base::Microseconds(100);
+  // Rounds that one caller runs for others before it goes on.
+  static constexpr int kMostRounds = 64;
+
+  enum class Mode : uint8_t { kAtWork, kWatching, kStandby, kResting };
+
+  void RunRaised() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool RunRounds(int most) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  enum class Waits : uint8_t { kNobody, kWill };  // this thread
+
+  base::Duration Settle(Waits waits) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  base::Duration Announce(Waits waits) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool SpinUntilReadable(int descriptor, std::unique_lock<std::mutex>& lock) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LeaveLoop() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WakeThread() { Wake(control_); }
+  static void Wake(const os::FileDescriptor& control);
+  void RunThread();
+  void SpinABit(std::unique_lock<std::mutex>& lock) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Mode NextMode() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  os::EpollLoop& loop_;
+  const std::function<void()> before_round_;
+  const os::FileDescriptor control_;         // wakes the thread
+  const os::FileDescriptor waiter_control_;  // wakes a program's thread that waits for the loop
+  std::mutex mutex_;
+  std::atomic<uint64_t> polls_{0};
+  std::atomic<uint32_t> empty_polls_{0};  // in a row
+  std::atomic<bool> stopping_{false};
+  Mode mode_ ABSL_GUARDED_BY(mutex_) = Mode::kAtWork;
+  base::Time watches_until_ ABSL_GUARDED_BY(mutex_);  // when watching
+  bool waiter_ ABSL_GUARDED_BY(mutex_) = false;       // a program's thread waits for the loop
+  base::Time waits_until_ ABSL_GUARDED_BY(mutex_);    // the same
+  base::Duration last_wait_ ABSL_GUARDED_BY(mutex_);  // of a program's thread, how long it was
+  uint64_t waits_ ABSL_GUARDED_BY(mutex_) = 0;        // comings and goings of such threads
+  uint64_t polls_seen_ ABSL_GUARDED_BY(mutex_) = 0;   // by the thread
+  uint64_t waits_seen_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool worked_ ABSL_GUARDED_BY(mutex_) = false;  // the thread, when it last looked
+  std::thread thread_;
+};
+
+}  // namespace tokamak::verbs::kernel

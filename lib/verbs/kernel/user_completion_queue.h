@@ -1,0 +1,83 @@
+// UserCompletionQueue is a completion queue of a program: what the NIC completes goes to the ring
+// that the program polls, and an event to its channel where it asked for one.
+//
+// Thread rule: one lock's.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "lib/verbs/kernel/async_events.h"
+#include "lib/verbs/kernel/event_pipe.h"
+#include "lib/verbs/kernel/object.h"
+#include "lib/verbs/kernel/program/provider_ring.h"
+#include "lib/verbs/kernel/user_device.h"
+
+namespace tokamak::verbs::kernel {
+
+// A queue pair, as the completion queues of its requests know it.
+class CompletionOwner {
+ public:
+  // One of its requests is over. Returns false where the program is not told.
+  virtual bool Finish(const Completion& completion, ib_uverbs_wc* work_completion) = 0;
+
+  // A queue that its requests complete into is lost.
+  virtual void OnQueueLost() = 0;
+
+ protected:
+  ~CompletionOwner() = default;
+};
+
+class UserCompletionQueue final : public Object {
+ public:
+  static constexpr ObjectKind kKind = ObjectKind::kCompletionQueue;
+
+  // `name` is the program's, for events; `channel` may be null. Errors: ENOMEM.
+  static int Make(UserDevice& device, RingMemory& memory, uint32_t depth, uint64_t name,
+                  std::shared_ptr<EventPipe> channel, AsyncEvents& async, std::unique_ptr<UserCompletionQueue>* made);
+  ~UserCompletionQueue() override;
+
+  CompletionQueue& queue() { return *queue_; }
+  const ProviderRing& ring() const { return *ring_; }
+
+  void Add(uint32_t queue_pair, CompletionOwner& owner) { owners_.emplace(queue_pair, &owner); }
+  void Remove(uint32_t queue_pair) { owners_.erase(queue_pair); }
+
+  // The next completion, or the next solicited one or error, raises an event.
+  void Arm(bool solicited_only);
+
+  // What the NIC has completed so far is where the program finds it.
+  void Drain();
+
+  // One that no NIC completed.
+  void Push(const ib_uverbs_wc& work_completion, bool solicited);
+
+  // A ring of another depth, with what waits. EINVAL: it would not hold that. ENOMEM.
+  int Resize(uint32_t depth);
+
+  // The program destroys it: how many events it has read of each kind.
+  uint32_t RetireCompletionEvents() { return channel_ != nullptr ? channel_->Retire(name_) : 0; }
+  uint32_t RetireAsyncEvents() { return async_.Retire(name_); }
+
+ private:
+  enum class Armed : uint8_t { kNot, kSolicited, kAny };
+
+  UserCompletionQueue(RingMemory& memory, uint64_t name, std::shared_ptr<EventPipe> channel, AsyncEvents& async,
+                      std::unique_ptr<ProviderRing> ring);
+
+  void Lose();
+
+  RingMemory& memory_;
+  const uint64_t name_;
+  const std::shared_ptr<EventPipe> channel_;
+  AsyncEvents& async_;
+  std::unique_ptr<ProviderRing> ring_;
+  uint32_t produced_ = 0;  // the ring's producer index
+  Armed armed_ = Armed::kNot;
+  bool lost_ = false;  // it was full
+  std::map<uint32_t, CompletionOwner*> owners_;
+  std::unique_ptr<CompletionQueue> queue_;
+};
+
+}  // namespace tokamak::verbs::kernel

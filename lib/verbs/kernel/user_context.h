@@ -1,0 +1,110 @@
+// UserContext is a device that a program has opened: it carries out the commands that the kernel's
+// /dev/infiniband/uverbsN takes by write(), with the checks and the errno values of the kernel.
+//
+// What a program made and did not destroy goes with its context.
+//
+// Errors are errno values, 0 is success. Each answer is copied to the program before what it speaks
+// of exists for good: where that fails (EFAULT), nothing was made.
+// Thread rule: one lock's, but for Prepare.
+#pragma once
+
+#include <rdma/ib_user_verbs.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "lib/verbs/kernel/async_events.h"
+#include "lib/verbs/kernel/object_table.h"
+#include "lib/verbs/kernel/program/command.h"
+#include "lib/verbs/kernel/program/ring_memory.h"
+#include "lib/verbs/kernel/user_completion_queue.h"
+#include "lib/verbs/kernel/user_device.h"
+#include "lib/verbs/kernel/user_queue_pair.h"
+#include "lib/verbs/kernel/user_shared_receives.h"
+
+namespace tokamak::verbs::kernel {
+
+class UserContext final : public PortListener {
+ public:
+  // `on_channel` is told of each descriptor that the program gets and reads events from. Null
+  // without memory or descriptors.
+  static std::unique_ptr<UserContext> Open(UserDevice& device, std::function<void(int descriptor)> on_channel);
+  ~UserContext();
+
+  // The device's descriptor for the program; -1 without one.
+  int MakeDescriptor() const { return memory_->Duplicate(); }
+
+  size_t device_index() const { return device_.identity().index; }
+
+  // What a command needs that may take long: to be called before Execute, from any thread, without
+  // the lock.
+  static int Prepare(const Command& command);
+
+  int Execute(const Command& command);
+
+  // The doorbell of a queue pair, as Execute does it: the one command of the data path.
+  int PostSend(uint32_t queue_pair);
+
+  // Completions in a queue that the program has not taken; none where there is no such queue.
+  uint32_t CompletionsIn(uint32_t handle) const;
+
+  // The program has closed a descriptor that was a completion channel's, or another.
+  void OnClosed(int descriptor) { channels_.erase(descriptor); }
+
+  void OnPort(bool active) override;
+
+  // The watch of the NIC says so.
+  void OnReceiveLimit(const SharedReceiveQueue* queue);
+
+ private:
+  UserContext(UserDevice& device, std::unique_ptr<RingMemory> memory, std::function<void(int)> on_channel)
+      : device_(device), memory_(std::move(memory)), on_channel_(std::move(on_channel)) {}
+
+  int ExecuteBasic(const Command& command);
+  int ExecuteExtended(const Command& command);
+
+  int GetContext(const Command& command);
+  int QueryDevice(const Command& command);
+  int QueryDeviceExtended(const Command& command);
+  int QueryPort(const Command& command);
+  int AllocateDomain(const Command& command);
+  int RegisterRegion(const Command& command);
+  int ReregisterRegion(const Command& command);
+  int AllocateWindow(const Command& command);
+  int CreateChannel(const Command& command);
+  int CreateCompletionQueue(const Command& command);
+  int CreateCompletionQueueExtended(const Command& command);
+  int MakeCompletionQueue(uint32_t depth, uint32_t vector, int32_t channel, uint64_t name,
+                          std::unique_ptr<UserCompletionQueue>* made);
+  int ResizeCompletionQueue(const Command& command);
+  int DestroyCompletionQueue(const Command& command);
+  int RequestNotify(const Command& command);
+  int CreateSharedReceives(const Command& command);
+  int ModifySharedReceives(const Command& command);
+  int QuerySharedReceives(const Command& command);
+  int DestroySharedReceives(const Command& command);
+  int CreateQueuePair(const Command& command);
+  int CreateQueuePairExtended(const Command& command);
+  template <typename Request>
+  int MakeQueuePair(const Request& request, UserQueuePair** made);
+  int ModifyQueuePair(const Command& command);
+  int QueryQueuePair(const Command& command);
+  int DestroyQueuePair(const Command& command);
+  int CreateAddress(const Command& command);
+  int ChangeGroups(const Command& command);
+
+  UserDevice& device_;
+  const std::unique_ptr<RingMemory> memory_;
+  const std::function<void(int)> on_channel_;
+  std::unique_ptr<AsyncEvents> async_;  // null until the program has asked for the context
+  std::map<int, std::shared_ptr<EventPipe>> channels_;
+  std::unique_ptr<DeviceWatch> watch_;
+  ObjectTable objects_;
+  std::map<const SharedReceiveQueue*, UserSharedReceives*> limits_;  // those that may reach their limit
+};
+
+}  // namespace tokamak::verbs::kernel

@@ -1,0 +1,133 @@
+// UserQueuePair is a queue pair of a program: it takes requests out of the rings that the program
+// writes, hands them to the NIC's queue pair, and says which completion belongs to which.
+//
+// A send is handed over when the doorbell rings, a receive when the NIC is about to look. Each
+// request that the NIC gets is signaled, so that the program's place in the ring comes free when it
+// is over, whether or not the program wants to hear of it.
+//
+// States and attributes are ibverbs' (enum ibv_qp_state, struct ibv_qp_attr). Draining (SQD) is
+// done here: requests stay in the ring.
+//
+// Law: requests complete in the order of the ring, each once.
+// Thread rule: one lock's.
+#pragma once
+
+#include <rdma/ib_user_verbs.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "lib/verbs/kernel/async_events.h"
+#include "lib/verbs/kernel/nic_queue_pair.h"
+#include "lib/verbs/kernel/object.h"
+#include "lib/verbs/kernel/object_table.h"
+#include "lib/verbs/kernel/program/provider_ring.h"
+#include "lib/verbs/kernel/user_completion_queue.h"
+#include "lib/verbs/kernel/user_device.h"
+#include "lib/verbs/kernel/user_shared_receives.h"
+
+namespace tokamak::verbs::kernel {
+
+// What a program asks for: ib_uverbs_create_qp, but for the objects that it names.
+struct QueuePairWish {
+  uint64_t name = 0;  // the program's, for events
+  uint32_t type = 0;  // ibv_qp_type
+  uint32_t max_send_wr = 0;
+  uint32_t max_recv_wr = 0;
+  uint32_t max_send_sge = 0;
+  uint32_t max_recv_sge = 0;
+  uint32_t max_inline_data = 0;  // bytes
+  bool all_signaled = false;
+};
+
+class UserQueuePair final : public Object, public CompletionOwner, public Pulled {
+ public:
+  static constexpr ObjectKind kKind = ObjectKind::kQueuePair;
+
+  // `shared` may be null; `objects` has the address handles that requests name. Errors: EINVAL
+  // beyond the device's limits, EOPNOTSUPP for a type that it lacks, ENOMEM.
+  static int Make(UserDevice& device, RingMemory& memory, const QueuePairWish& wish, DomainObject& domain,
+                  UserCompletionQueue& sends_to, UserCompletionQueue& receives_to, UserSharedReceives* shared,
+                  const ObjectTable& objects, AsyncEvents& async, std::unique_ptr<UserQueuePair>* made);
+  ~UserQueuePair() override;
+
+  uint32_t number() const { return queue_pair_->number(); }
+
+  // What the program is told of it when it is made, but for its handle.
+  ib_uverbs_create_qp_resp Granted() const;
+  // Where the program maps its rings; that of receives is nowhere where they are shared.
+  rxe_create_qp_resp Places() const;
+
+  // As ibv_modify_qp. EINVAL: no legal step, or an attribute that is out of bounds.
+  int Modify(const ib_uverbs_modify_qp& request);
+  ib_uverbs_query_qp_resp Query() const;
+
+  // The doorbell. EINVAL: not in this state.
+  int PostSend();
+
+  // A multicast group. EINVAL: it is none, the queue pair is not of datagrams, or not in the group.
+  int Attach(const Address& group) { return queue_pair_->Attach(group); }
+  int Detach(const Address& group) { return queue_pair_->Detach(group); }
+
+  void Pull() override;
+  bool Finish(const Completion& completion, ib_uverbs_wc* work_completion) override;
+  void OnQueueLost() override;
+
+  uint32_t RetireAsyncEvents() { return async_.Retire(options_.name); }
+
+ private:
+  struct Batch;
+
+  // A request that the NIC has, or had.
+  struct SendNote {
+    uint64_t request = 0;  // the program's number
+    bool signaled = false;
+  };
+
+  UserQueuePair(UserDevice& device, const QueuePairWish& wish, DomainObject& domain, UserCompletionQueue& sends_to,
+                UserCompletionQueue& receives_to, UserSharedReceives* shared, AsyncEvents& async);
+  int MakeRings(RingMemory& memory);
+  int MakeQueuePair(const ObjectTable& objects);
+
+  int Check(const ib_uverbs_modify_qp& request, uint32_t to) const;
+  void Take(const ib_uverbs_modify_qp& request);
+  int Step(uint32_t from, uint32_t to);
+  uint32_t state() const;
+  void Forget();
+
+  void PullSends();
+  NicQueuePair::Added ReadSend(uint32_t index, Batch* batch);
+  void PullReceives();
+  void RefuseNext();
+  bool FinishSend(const Completion& completion, ib_uverbs_wc* work_completion);
+  uint64_t FinishReceive(uint64_t id);
+  bool is_datagram() const { return queue_pair_->service() == Service::kDatagram; }
+
+  UserDevice& device_;
+  const QueuePairWish options_;
+  DomainObject& domain_;
+  UserCompletionQueue& sends_to_;
+  UserCompletionQueue& receives_to_;
+  UserSharedReceives* const shared_;
+  const std::array<Use, 4> uses_;
+  AsyncEvents& async_;
+
+  std::unique_ptr<ProviderRing> send_ring_;
+  std::unique_ptr<ProviderRing> receive_ring_;
+  std::vector<SendNote> sends_;     // by place in the ring
+  std::vector<uint64_t> receives_;  // the same: the program's numbers
+  uint32_t sends_taken_ = 0;        // the first place in the ring that the NIC has not been given
+  uint32_t sends_over_ = 0;         // the ring's consumer index
+  uint32_t receives_taken_ = 0;
+  // Other than success: the send at sends_taken_ is refused, and completes with this.
+  CompletionStatus refusal_ = CompletionStatus::kSuccess;
+
+  uint32_t state_ = 0;  // as the program set it
+  bool draining_ = false;
+  ib_uverbs_modify_qp attributes_{};  // all that were ever set
+  std::unique_ptr<NicQueuePair> queue_pair_;
+};
+
+}  // namespace tokamak::verbs::kernel

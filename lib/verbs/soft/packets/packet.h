@@ -1,0 +1,125 @@
+// Packet is one RoCEv2 packet, decoded: the headers that it has and where its payload lies.
+//
+// Between our own parts a packet travels like this; only fabrics with a wire (udp, pcap, the
+// byte-exact test mode) turn it into bytes, see wire.h. docs/packets.md draws every header.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "lib/verbs/soft/packets/packet_opcode.h"
+#include "lib/verbs/types.h"
+
+namespace tokamak::verbs::soft {
+
+// Of the IP header: whether the sender reacts to marks, and whether the network has set one. (RFC
+// 3168)
+enum class Ecn : uint8_t { kNotCapable = 0, kCapable1 = 1, kCapable0 = 2, kMarked = 3 };
+
+constexpr uint32_t kHeldPackets = 128;  // that a selective NAK tells of
+constexpr uint32_t kPsnMask = 0xffffff;
+constexpr uint32_t kMaxPayloadSlices = 8;
+constexpr uint64_t kMaxMessage = uint64_t{1} << 31;  // bytes; so no message spans more than half of the PSNs (9.7.2)
+constexpr uint32_t kManagementQueuePair = 1;         // QP 1 carries CM MADs
+constexpr uint32_t kManagementQkey = 0x80010000;     // (3.5.3)
+constexpr uint16_t kDefaultPkey = 0xffff;
+constexpr uint16_t kRoceUdpPort = 4791;
+// A private dialect: where a node's second software NIC is, which moves its bulk.
+constexpr uint16_t kBulkUdpPort = kRoceUdpPort + 1;
+constexpr uint8_t kNotificationDscp = 48;  // of congestion notifications: a class of their own
+
+struct PayloadSlice {
+  const uint8_t* data = nullptr;  // null: bytes of a phantom region, which are nowhere (verbs::kPhantom)
+  uint32_t length = 0;
+};
+
+// All of a packet but its payload.
+struct PacketHeaders {
+  // BTH (9.2)
+  PacketOpcode opcode = PacketOpcode::kAcknowledge;
+  bool solicited = false;
+  bool ack_request = false;
+  bool corrupt = false;  // a simulated ICRC failure: the receiver counts and drops it
+  uint16_t pkey = kDefaultPkey;
+  uint32_t destination = 0;  // queue pair number, 24 bits
+  uint32_t psn = 0;          // 24 bits
+  // RETH and AtomicETH: writes, reads, atomics
+  uint64_t remote_address = 0;
+  uint32_t rkey = 0;         // also IETH: the key to invalidate
+  uint32_t dma_length = 0;   // RETH, bytes of the whole message
+  uint64_t swap_or_add = 0;  // also of a selective NAK: which of 64 packets after the missing one are here,
+  uint64_t compare = 0;      // and of the 64 after these; the next one in the lowest bit
+  // AETH and AtomicAckETH: acknowledgements and some read responses
+  uint8_t syndrome = 0;
+  uint32_t msn = 0;  // 24 bits
+  uint64_t original = 0;
+  // ImmDt
+  uint32_t immediate = 0;  // host order
+  // DETH: datagrams
+  uint32_t qkey = 0;
+  uint32_t source_queue_pair = 0;
+  // IP. A fabric that knows neither leaves them as they are.
+  Ecn ecn = Ecn::kNotCapable;
+  uint8_t dscp = 0;  // 6 bits
+
+  // Where it came from (received) or goes to (sent), as fabrics write it: `port` is the UDP port
+  // where that applies. What is sent to port 0 goes to the port that the sender has itself.
+  Address peer;
+  // Received: the IP address of the multicast group that it was sent to; zeros where it was sent to
+  // the port's own.
+  std::array<uint8_t, 16> group{};
+  bool came_to_group() const { return group != std::array<uint8_t, 16>{}; }
+  // udp: the flow's source port, chosen by the queue pair (for ECMP); 0 lets the fabric choose
+  uint16_t source_port = 0;
+};
+
+inline constexpr PacketHeaders kFreshHeaders;
+
+// DSCP and ECN in one byte, as in IPv4's type of service and IPv6's traffic class, and back.
+inline uint8_t TrafficClassOf(const PacketHeaders& packet) {
+  return static_cast<uint8_t>(packet.dscp << 2 | static_cast<uint8_t>(packet.ecn));
+}
+inline void SetTrafficClass(uint8_t traffic_class, PacketHeaders* packet) {
+  packet->dscp = traffic_class >> 2;
+  packet->ecn = static_cast<Ecn>(traffic_class & 3);
+}
+
+// A device's address as fabrics write it, and back.
+inline Address ToFabricAddress(const Address& device) {
+  Address address;
+  address.ip = device.ip;
+  address.port = device.udp_port;
+  return address;
+}
+inline Address FromFabricAddress(const Address& address) {
+  Address device;
+  device.ip = address.ip;
+  device.udp_port = address.port;
+  return device;
+}
+
+struct Packet : PacketHeaders {
+  // The payload, without padding. Looked at by the fabric during Send only (it copies, or hands it
+  // to the kernel, before it returns), and by the receiver during the callback only.
+  uint32_t slices = 0;
+  PayloadSlice payload[kMaxPayloadSlices];
+
+  // As new, at little cost, since this is done for each packet: slices, which nobody looks at
+  // beyond the first `slices`, are left as they are, and the headers are copied from constants,
+  // which is faster than making them.
+  void Reset() {
+    static_cast<PacketHeaders&>(*this) = kFreshHeaders;
+    slices = 0;
+  }
+
+  absl::Span<const PayloadSlice> pieces() const { return absl::MakeConstSpan(payload, slices); }
+
+  uint32_t payload_length() const {
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < slices; ++i) sum += payload[i].length;
+    return sum;
+  }
+};
+
+}  // namespace tokamak::verbs::soft

@@ -1,0 +1,72 @@
+// PcapWriter keeps datagrams in a file that Wireshark and tshark read: IP and UDP headers are made
+// again as they were on the wire (RoCEv2 is then decoded unasked), times are to the nanosecond.
+//
+// The file is whole at any moment: records are written one or many at a time, never a part, and at
+// latest kFlushDelay after they were shown; so a program that is killed loses that much at most,
+// and none if it drops its writer.
+//
+// Thread rule: one loop's thread. Writing may wait for the disk: a capture slows down what it
+// watches.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lib/base/event_loop.h"
+#include "lib/verbs/soft/packets/wire_tap.h"
+
+namespace tokamak::verbs::soft {
+
+struct PcapOptions {
+  uint64_t max_file_bytes = 0;        // datagrams that would make it longer are counted and left out; 0: no bound
+  uint32_t max_packet_bytes = 65535;  // of each packet, from the IP header on; the rest is cut off
+  int64_t epoch_nanoseconds = 0;      // Unix time when the loop's time was zero
+};
+
+class PcapWriter final : public WireTap {
+ public:
+  static constexpr base::Duration kFlushDelay = base::Milliseconds(100);
+
+  // Begins `path` anew. `loop` must outlive the writer.
+  static absl::StatusOr<std::unique_ptr<PcapWriter>> Create(base::EventLoop& loop, const std::string& path,
+                                                            const PcapOptions& options = {});
+  ~PcapWriter() override;
+
+  void Show(const Datagram& datagram) override;
+
+  // Writes what waits. The first error is kept, nothing is written after it, and it is returned
+  // each time.
+  absl::Status Flush();
+
+  uint64_t packets_written() const { return packets_written_; }
+  uint64_t packets_left_out() const { return packets_left_out_; }
+
+ private:
+  struct CloseFile {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  using File = std::unique_ptr<std::FILE, CloseFile>;
+
+  static constexpr size_t kBuffer = 1 << 20;
+
+  PcapWriter(base::EventLoop& loop, File file, const PcapOptions& options);
+
+  void AppendFileHeader();
+
+  base::EventLoop& loop_;
+  const File file_;
+  const PcapOptions options_;
+  std::vector<uint8_t> waiting_;  // whole records
+  uint64_t file_bytes_ = 0;       // with those that wait
+  uint64_t packets_written_ = 0;
+  uint64_t packets_left_out_ = 0;
+  absl::Status status_;
+  base::Timer flush_;
+};
+
+}  // namespace tokamak::verbs::soft

@@ -1,0 +1,107 @@
+// ConnectedCore is a queue pair of a reliable connection as the NIC sees it: its state, its peer, and
+// the two halves of its protocol.
+//
+// The owner's half is SoftQueuePair (queue_pair.h).
+//
+// Thread rule: under the NIC's mutex, but for what says otherwise.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "lib/verbs/soft/congestion/congestion.h"
+#include "lib/verbs/soft/packets/packet.h"
+#include "lib/verbs/soft/packets/wire.h"
+#include "lib/verbs/soft/rc/requester.h"
+#include "lib/verbs/soft/rc/responder.h"
+#include "lib/verbs/soft/state/nic_mutex.h"
+#include "lib/verbs/soft/state/queue_pair_core.h"
+#include "lib/verbs/soft/state/work_queue.h"
+#include "lib/verbs/verbs.h"
+
+namespace tokamak::verbs::soft {
+
+class ConnectedCore final : public QueuePairCore {
+ public:
+  ConnectedCore(NicState& nic_state, QueuePairParts parts, const QueuePairOptions& options,
+                std::unique_ptr<Congestion> congestion);
+  ~ConnectedCore() override;
+
+  ConnectedCore* connected() override { return this; }
+  Asker asker() const REQUIRES_NIC_MUTEX { return {domain(), life_}; }
+
+  // As of the last step.
+  const Address& peer() const REQUIRES_NIC_MUTEX { return attributes_.peer; }  // as fabrics write it
+  uint32_t peer_number() const REQUIRES_NIC_MUTEX { return attributes_.peer_number; }
+  uint32_t mtu() const REQUIRES_NIC_MUTEX { return attributes_.path_mtu; }
+  Access remote_access() const REQUIRES_NIC_MUTEX { return attributes_.remote_access; }
+  const ReliabilityOptions& reliability() const REQUIRES_NIC_MUTEX { return attributes_.reliability; }
+
+  // Whether it has taken anything that its peer sent, since it became ready to receive.
+  bool heard() const REQUIRES_NIC_MUTEX { return taken() > taken_before_; }
+
+  // A step as QueuePair::Modify describes it. `active_mtu` bounds the path MTU, `max_reads` the
+  // READ depths.
+  absl::Status Modify(QueuePairState state, const QueuePairAttributes& attributes,
+                      const Limits& limits) REQUIRES_NIC_MUTEX;
+
+  void Fail(CompletionStatus send_status, CompletionStatus receive_status,
+            uint32_t provider_code) override REQUIRES_NIC_MUTEX;
+  void ForgetCompletions() override REQUIRES_NIC_MUTEX;
+  void Receive(const Packet& packet) override REQUIRES_NIC_MUTEX;
+  void FinishTurn() override REQUIRES_NIC_MUTEX;
+  void Answer() override REQUIRES_NIC_MUTEX;
+  bool Emit() override REQUIRES_NIC_MUTEX;
+  void EmitAnswer() override REQUIRES_NIC_MUTEX { responder_.EmitAnswer(); }
+  bool Notify(Port& port) override REQUIRES_NIC_MUTEX;
+  uint64_t rate() const override REQUIRES_NIC_MUTEX { return congestion_->rate(); }
+
+  // False: the rate allows no packet yet; the queue pair will be ready when it does.
+  bool MaySend() REQUIRES_NIC_MUTEX { return !paces_ || Pace(); }
+
+  // `packet`, whole, has been added to the outbox.
+  void OnSend(const Packet& packet) REQUIRES_NIC_MUTEX {
+    if (paces_) congestion_->OnSend(nic_state_.alarms.now(), EthernetBytes(packet));
+  }
+
+  // When the rate lets the next packet leave; not before now.
+  base::Time NextSend() REQUIRES_NIC_MUTEX {
+    const base::Time now = nic_state_.alarms.now();
+    return paces_ && rate() != 0 ? std::max(now, congestion_->NextSend(now)) : now;
+  }
+
+  // A packet on its way to the peer.
+  Packet& AddPacket(PacketOpcode opcode, uint64_t sequence) REQUIRES_NIC_MUTEX;
+
+  void MarkPatientAnswer() REQUIRES_NIC_MUTEX { nic_state_.AnswerSoon(turns_); }
+  void WaitForReads(bool first) REQUIRES_NIC_MUTEX { nic_state_.WaitForReads(turns_, first); }
+  void WaitToSend(bool first) REQUIRES_NIC_MUTEX { nic_state_.WaitToSend(turns_, first); }
+
+  SendQueue sends;
+
+ private:
+  uint64_t taken() const REQUIRES_NIC_MUTEX { return counters.answers_taken + counters.requests_executed; }
+  absl::Status ToInit(const QueuePairAttributes& attributes) REQUIRES_NIC_MUTEX;
+  absl::Status ToReadyToReceive(const QueuePairAttributes& attributes, const Limits& limits) REQUIRES_NIC_MUTEX;
+  absl::Status ToReadyToSend(const QueuePairAttributes& attributes, const Limits& limits) REQUIRES_NIC_MUTEX;
+  void ToReset() REQUIRES_NIC_MUTEX;
+  bool Pace() REQUIRES_NIC_MUTEX;
+  void OnMarked(const Packet& packet) REQUIRES_NIC_MUTEX;
+
+  QueuePairLife life_ GUARDED_BY_NIC_MUTEX;
+  const std::unique_ptr<Congestion> congestion_ GUARDED_BY_NIC_MUTEX;
+  const bool paces_;
+  const Ecn ecn_;  // of what it sends
+  QueuePairAttributes attributes_ GUARDED_BY_NIC_MUTEX;
+
+  Requester requester_ GUARDED_BY_NIC_MUTEX;
+  Responder responder_ GUARDED_BY_NIC_MUTEX;
+
+  uint64_t taken_before_ GUARDED_BY_NIC_MUTEX = 0;  // by earlier connections
+  bool notified_ GUARDED_BY_NIC_MUTEX = false;      // ever, and when last
+  base::Time notified_at_ GUARDED_BY_NIC_MUTEX;
+  Alarm pace_ GUARDED_BY_NIC_MUTEX;
+};
+
+}  // namespace tokamak::verbs::soft

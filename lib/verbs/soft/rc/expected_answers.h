@@ -1,0 +1,53 @@
+// ExpectedAnswers are the answers to READ requests and atomics that are on the wire, and what they
+// hold of the NIC's READ budget.
+//
+// Law: at most kMaxReads, by rising sequence. Thread rule: under the NIC's mutex.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "lib/verbs/soft/state/nic_state.h"
+
+namespace tokamak::verbs::soft {
+
+constexpr uint32_t kMaxReads = 128;  // READs and atomics outstanding, as requester and as responder
+
+class ExpectedAnswers final {
+ public:
+  // `budget` must outlive it.
+  explicit ExpectedAnswers(ReadBudget& budget) : budget_(budget) {}
+
+  uint32_t count() const { return count_; }
+
+  // One that ends before sequence `end`, with `bytes` taken from the budget. There must be room.
+  void Add(uint64_t end, uint64_t bytes) { ring_[(first_ + count_++) % kMaxReads] = {end, bytes}; }
+
+  // Those that end at `sequence` or before have come.
+  void RemoveUpTo(uint64_t sequence) {
+    while (count_ > 0 && ring_[first_].end <= sequence) RemoveFirst();
+  }
+
+  void Clear() {
+    while (count_ > 0) RemoveFirst();
+  }
+
+ private:
+  struct Answer {
+    uint64_t end = 0;
+    uint64_t bytes = 0;
+  };
+
+  void RemoveFirst() {
+    budget_.GiveBack(ring_[first_].bytes);
+    first_ = (first_ + 1) % kMaxReads;
+    --count_;
+  }
+
+  ReadBudget& budget_;
+  std::array<Answer, kMaxReads> ring_;
+  uint32_t first_ = 0;
+  uint32_t count_ = 0;
+};
+
+}  // namespace tokamak::verbs::soft

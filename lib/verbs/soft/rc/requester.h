@@ -1,0 +1,157 @@
+// Requester is the sending half of a reliable connection: it turns send requests into packets and
+// answers into completions.
+//
+// There is no copy of what was sent: a packet is made from its sequence number and the request that
+// it belongs to, the first time and each time again (go-back-N). The requests form one line:
+//
+//        oldest_                 cursor_              started_          tail
+//          |  partly or not       |  being sent,       |  not begun      |
+//          |  acknowledged        |  or again          |                 |
+//       unacked_              position_              next_                        (sequences)
+//
+// A READ takes as many sequences as its answer has packets. It goes out as a chain of READ
+// requests, each for a piece that fits the windows, so that an answer never arrives faster than it
+// can be taken; a piece is outstanding until its last byte is here.
+//
+// Requests that need no packet (binding and invalidating windows) are carried out when they start,
+// once, and then only wait for those before them to complete.
+//
+// Law: oldest_ <= cursor_ <= started_ <= tail; unacked_ <= position_ <= next_; unacked_ lies in
+// request oldest_.
+// Law: requests complete in order, each once.
+// Law: time runs (retransmit_, overdue_) only while something is out, unacked_ < position_; after
+// an overdue answer also until it is sent again.
+// Thread rule: under the NIC's mutex.
+#pragma once
+
+#include <cstdint>
+
+#include "lib/verbs/soft/congestion/congestion.h"
+#include "lib/verbs/soft/packets/packet.h"
+#include "lib/verbs/soft/rc/expected_answers.h"
+#include "lib/verbs/soft/rc/missing_packets.h"
+#include "lib/verbs/soft/state/alarm.h"
+#include "lib/verbs/soft/state/nic_mutex.h"
+#include "lib/verbs/soft/state/nic_state.h"
+#include "lib/verbs/soft/state/outbox.h"
+#include "lib/verbs/soft/state/work_queue.h"
+#include "lib/verbs/types.h"
+
+namespace tokamak::verbs::soft {
+
+class ConnectedCore;
+
+class Requester final {
+ public:
+  Requester(NicState& nic_state, ConnectedCore& queue_pair, Congestion& congestion);
+
+  // ReadyToSend: packets start at `psn`.
+  void Start(uint32_t psn) REQUIRES_NIC_MUTEX;
+
+  // Everything posted is forgotten, without completions. The owner's thread calls.
+  void Reset() REQUIRES_NIC_MUTEX { Forget(sends_.tail()); }
+
+  // Everything posted completes: the oldest with `first`, the others flushed.
+  void Flush(CompletionStatus first, uint32_t provider_code) REQUIRES_NIC_MUTEX;
+
+  void OnAcknowledge(const Packet& packet) REQUIRES_NIC_MUTEX;
+  void OnReadResponse(const Packet& packet) REQUIRES_NIC_MUTEX;
+  void OnAtomicAcknowledge(const Packet& packet) REQUIRES_NIC_MUTEX;
+
+  // After the answers of one turn.
+  void FinishTurn() REQUIRES_NIC_MUTEX;
+
+  // See ConnectedCore::Emit.
+  bool Emit(Share* share) REQUIRES_NIC_MUTEX;
+
+ private:
+  // Sending.
+  bool StartNext() REQUIRES_NIC_MUTEX;
+  bool MayStart(const SendSlot& slot) const REQUIRES_NIC_MUTEX;
+  bool CarryOut(const SendSlot& slot) REQUIRES_NIC_MUTEX;
+  bool PassLocal() REQUIRES_NIC_MUTEX;
+  uint32_t PiecePackets() const REQUIRES_NIC_MUTEX;
+  bool EmitData(SendSlot& slot, Share* share) REQUIRES_NIC_MUTEX;
+  Packet& AddData(uint64_t index, uint64_t sequence, Share* share) REQUIRES_NIC_MUTEX;
+  bool EmitRepeat(Share* share) REQUIRES_NIC_MUTEX;
+  bool MayGather(uint64_t index, uint64_t sequence) const REQUIRES_NIC_MUTEX;
+  bool EmitRead(SendSlot& slot, Share* share) REQUIRES_NIC_MUTEX;
+  bool EmitAtomic(SendSlot& slot, Share* share) REQUIRES_NIC_MUTEX;
+  bool WantsAck(bool last_of_message, const Share& share) REQUIRES_NIC_MUTEX;
+  void Sent(uint64_t packets) REQUIRES_NIC_MUTEX;
+  void Halt(CompletionStatus status) REQUIRES_NIC_MUTEX;
+
+  // Being answered.
+  SendSlot* Answered(const Packet& packet, uint64_t sequence) REQUIRES_NIC_MUTEX;
+  bool AcknowledgeUpTo(uint64_t end) REQUIRES_NIC_MUTEX;
+  void Progress(uint64_t to) REQUIRES_NIC_MUTEX;
+  void CompleteOldest() REQUIRES_NIC_MUTEX;
+  void CompleteLocal() REQUIRES_NIC_MUTEX;
+  void Complete(uint64_t index, CompletionStatus status, uint32_t provider_code) REQUIRES_NIC_MUTEX;
+  void OnNak(uint8_t syndrome) REQUIRES_NIC_MUTEX;
+
+  // Trouble.
+  void Fail(CompletionStatus status, uint32_t provider_code) REQUIRES_NIC_MUTEX;
+  void WaitUntilReady(uint8_t timer) REQUIRES_NIC_MUTEX;
+  void ResendFromGap() REQUIRES_NIC_MUTEX;
+  void OnSelectiveNak(const Packet& packet) REQUIRES_NIC_MUTEX;
+  void TellLoss(Loss loss) REQUIRES_NIC_MUTEX;
+  void GoBack(Loss loss) REQUIRES_NIC_MUTEX;
+  void OnTimeout() REQUIRES_NIC_MUTEX;
+  void OnOverdue() REQUIRES_NIC_MUTEX;
+  void TakeBackMemory() REQUIRES_NIC_MUTEX;
+  void SetRetransmit() REQUIRES_NIC_MUTEX;
+  void SetOverdue() REQUIRES_NIC_MUTEX;
+  void MeasureRoundTrip() REQUIRES_NIC_MUTEX;
+  void Forget(uint64_t tail) REQUIRES_NIC_MUTEX;
+
+  bool outstanding() const { return unacked_ < sent_; }
+  // One of the packets on their way asked for an acknowledgement; after going back none has.
+  bool awaits_ack() const { return unacked_ < asked_ && asked_ <= position_; }
+  void GiveBackSends(uint64_t packets) REQUIRES_NIC_MUTEX;
+
+  NicState& nic_state_;
+  ConnectedCore& queue_pair_;
+  SendQueue& sends_;
+  Congestion& congestion_;
+
+  // Requests, by index.
+  uint64_t oldest_ = 0;
+  uint64_t cursor_ = 0;
+  uint64_t started_ = 0;
+  // Packets, by sequence.
+  uint64_t unacked_ = 0;
+  uint64_t position_ = 0;
+  uint64_t next_ = 0;
+  uint64_t sent_ = 0;          // one past the last that was ever sent
+  uint64_t recovered_ = 0;     // losses before this were told to congestion_ already
+  uint64_t went_back_at_ = 0;  // unacked_ at the last go-back; the same loss is not answered twice
+  uint32_t window_ = 1;        // packets
+  uint32_t since_ack_request_ = 0;
+  uint64_t asked_ = 0;         // one past the packet that asked last
+  base::Time quiet_since_;     // when it did, or the oldest unacknowledged went where none has
+  uint32_t acknowledged_ = 0;  // packets, in this turn
+  bool progressed_ = false;
+
+  uint64_t charged_ = 0;     // packets taken from the send budget
+  uint32_t unanswered_ = 0;  // READs and atomics in [oldest_, started_)
+  ExpectedAnswers expected_;
+  MissingPackets missing_;
+
+  CompletionStatus halted_ =
+      CompletionStatus::kSuccess;  // request cursor_ cannot be sent; it fails when it is the oldest
+  bool running_ = false;
+  uint32_t timeouts_ = 0;
+  uint32_t not_ready_ = 0;
+  uint32_t overdue_in_a_row_ = 0;  // since the last round trip that was measured
+  base::Time overdue_at_;          // when overdue_ should come due
+  bool excused_ = false;           // it came due too late, and was put off for once
+  bool timing_ = false;            // a round trip: of `timed_`, sent at `timed_at_`
+  uint64_t timed_ = 0;
+  base::Time timed_at_;
+  Alarm retransmit_;
+  Alarm overdue_;
+  Alarm ready_again_;
+};
+
+}  // namespace tokamak::verbs::soft

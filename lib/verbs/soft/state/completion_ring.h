@@ -1,0 +1,93 @@
+// CompletionRing is the memory of a completion queue: the NIC writes at one end, the owner polls at
+// the other.
+//
+// What the NIC writes becomes visible once per turn, with Publish, which also raises the event if
+// the owner asked for one. No wake-up is lost: the owner arms, then looks at the tail; the NIC
+// moves the tail, then looks at the armed flag; both in one total order, so that one of them sees
+// the other.
+//
+// Thread rule: Poll, Arm: the owner's thread, never waiting. Push, Publish: under the NIC's mutex.
+// Forget, Release, Resize, Close: the owner's thread under the NIC's mutex.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "lib/base/event_loop.h"
+#include "lib/verbs/soft/state/nic_mutex.h"
+#include "lib/verbs/types.h"
+
+namespace tokamak::verbs::soft {
+
+class CompletionRing final {
+  struct Entry {
+    Completion completion;
+    uint64_t* released = nullptr;
+    uint64_t release = 0;
+  };
+
+ public:
+  using Space = std::vector<Entry>;
+  static Space SpaceFor(uint32_t depth);
+
+  // `event` wakes the owner.
+  CompletionRing(uint32_t depth, std::unique_ptr<base::Signal> event, base::EventLoop& loop);
+
+  // Owner.
+  size_t Poll(absl::Span<Completion> completions);
+  void Arm(bool solicited_only);
+  uint32_t depth() const { return depth_; }
+  base::EventLoop& loop() const { return loop_; }
+
+  // NIC. Polling it sets *released to at least `release`. Returns false, dropping it, when the ring
+  // is full: the queue is dead from then on. A closed or dead one swallows everything.
+  bool Push(const Completion& completion, uint64_t* released, uint64_t release, bool solicited) REQUIRES_NIC_MUTEX;
+  void Publish() REQUIRES_NIC_MUTEX;
+  bool dead() const REQUIRES_NIC_MUTEX { return dead_; }
+
+  // The completions of queue pair `number` that wait to release into `released` are never polled
+  // and leave no gap. As much comes free as they would have released, and no more: what waits for
+  // other queue pairs of a shared queue still releases its own.
+  void Forget(uint32_t number, uint64_t* released) REQUIRES_NIC_MUTEX;
+
+  // As if one that releases `release`, the latest so far, were pushed and forgotten.
+  void Release(uint64_t* released, uint64_t release) REQUIRES_NIC_MUTEX;
+
+  // Moves what waits to `space`, made for `depth`, and leaves the old one there, to be dropped
+  // without the mutex. kInvalidArgument: more waits than that.
+  absl::Status Resize(uint32_t depth, Space* space) REQUIRES_NIC_MUTEX;
+
+  // The owner dropped the queue: no event after this. Returns the signal, to be dropped without the
+  // mutex.
+  std::unique_ptr<base::Signal> Close() REQUIRES_NIC_MUTEX;
+  bool closed() const REQUIRES_NIC_MUTEX { return event_ == nullptr; }
+
+  // The NIC's note that this ring has something unpublished.
+  bool unpublished GUARDED_BY_NIC_MUTEX = false;
+
+ private:
+  enum Armed : uint32_t { kNotArmed, kArmed, kArmedSolicited };
+
+  uint32_t depth_;
+  base::EventLoop& loop_;
+  Space entries_;  // changed by Resize alone: on the owner's thread, and under the mutex
+  size_t mask_;
+
+  // NIC.
+  std::unique_ptr<base::Signal> event_ GUARDED_BY_NIC_MUTEX;
+  uint64_t written_ GUARDED_BY_NIC_MUTEX = 0;
+  bool any_news_ GUARDED_BY_NIC_MUTEX = false;  // since the last event that could have been raised
+  bool solicited_news_ GUARDED_BY_NIC_MUTEX = false;
+  bool dead_ GUARDED_BY_NIC_MUTEX = false;
+
+  alignas(64) std::atomic<uint64_t> head_{0};  // owner's
+  alignas(64) std::atomic<uint64_t> tail_{0};  // NIC's
+  std::atomic<uint32_t> armed_{kNotArmed};
+};
+
+}  // namespace tokamak::verbs::soft

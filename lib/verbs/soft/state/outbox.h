@@ -1,0 +1,113 @@
+// Outbox collects the packets of one turn, of all queue pairs, and gives them to the port in one
+// batch.
+//
+// Packets that a busy port did not take wait here, with payloads that still lie in their owners'
+// memory. So whoever ends the right to look at that memory (a queue pair going to Error or away, a
+// region revoked, an acknowledgement of an earlier copy that gives it back) first takes the packets
+// out again; to the peer they are lost.
+//
+// Thread rule: under the NIC's mutex; Flush on the NIC's thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "lib/verbs/soft/fabric.h"
+#include "lib/verbs/soft/packets/packet.h"
+
+namespace tokamak::verbs::soft {
+
+// How much one queue pair may add to the outbox before the next one's turn: what a UDP socket takes
+// in one piece.
+struct Share {
+  uint32_t packets = 32;
+  uint32_t bytes = 15 * kMaxMtu;
+
+  bool spent() const { return packets == 0 || bytes == 0; }
+  void Spend(uint32_t payload) {
+    --packets;
+    bytes -= payload < bytes ? payload : bytes;
+  }
+};
+
+class Outbox final {
+ public:
+  static constexpr size_t kCapacity = 128;  // unless told otherwise
+
+  explicit Outbox(size_t capacity = kCapacity) : packets_(capacity), claims_(capacity) {}
+
+  bool empty() const { return begin_ == end_; }
+  bool full() const { return at_capacity() || size() >= limit_; }
+  bool at_capacity() const { return end_ == packets_.size(); }
+  size_t size() const { return end_ - begin_; }
+
+  // At most this many are to wait; those that wait already do.
+  void set_limit(size_t limit) { limit_ = limit; }
+
+  // A fresh packet at the end; there must be room. `owner` is a queue pair number.
+  Packet& Add(uint32_t owner) {
+    claims_[end_].owner = owner;
+    claims_[end_].keys = 0;
+    claims_[end_].sequence = kNever;
+    Packet& packet = packets_[end_++];
+    packet.Reset();
+    return packet;
+  }
+
+  // The packet added last looks at memory by the right of `key`.
+  void Uses(uint32_t key) {
+    Claim& claim = claims_[end_ - 1];
+    claim.key[claim.keys++] = key;
+  }
+
+  // The packet added last looks at memory that its owner has back once this sequence is
+  // acknowledged.
+  void LooksUntil(uint64_t sequence) { claims_[end_ - 1].sequence = sequence; }
+
+  // The packet added last, which looks at no memory, leaves whatever becomes of its queue pair.
+  void LeavesAnyway() { claims_[end_ - 1].owner = kNobody; }
+
+  // The packets that wait, first to last.
+  absl::Span<const Packet> waiting() const { return absl::MakeConstSpan(packets_).subspan(begin_, size()); }
+
+  // How many packets of this queue pair wait.
+  size_t CountOf(uint32_t owner) const;
+
+  // Gives them to `port`; returns how many it took.
+  size_t Flush(Port& port);
+
+  // Take out the packets of a queue pair, or those that look at memory by the right of a key;
+  // return how many.
+  size_t DropOwner(uint32_t owner);
+  size_t DropKey(uint32_t key);
+
+  // The same for those of a queue pair whose memory went back to its owner, with all sequences
+  // before `unacknowledged`.
+  size_t DropAcknowledged(uint32_t owner, uint64_t unacknowledged);
+
+ private:
+  static constexpr uint64_t kNever = UINT64_MAX;
+  static constexpr uint32_t kNobody = UINT32_MAX;  // queue pair numbers have 24 bits
+
+  template <typename Condemned>
+  size_t Drop(Condemned condemned);
+
+  // On whose behalf a packet waits.
+  struct Claim {
+    uint32_t owner = 0;
+    uint32_t keys = 0;
+    uint64_t sequence = kNever;
+    std::array<uint32_t, kMaxPayloadSlices> key;
+  };
+
+  std::vector<Packet> packets_;
+  std::vector<Claim> claims_;
+  size_t begin_ = 0;
+  size_t end_ = 0;
+  size_t limit_ = SIZE_MAX;
+};
+
+}  // namespace tokamak::verbs::soft

@@ -1,0 +1,59 @@
+// SimulatedNode assembles a node (lib/node/machine.h) in virtual time: its engines' loops, and the
+// directory, which one node serves to the others.
+//
+// Whoever makes one brings memory, devices and the control loop, and is a program of it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/trace.h"
+#include "lib/directory/local.h"
+#include "lib/node/machine.h"
+#include "lib/transport/memory/rail.h"
+#include "lib/verbs/types.h"
+#include "sim/time/virtual_time.h"
+
+namespace tokamak::sim {
+
+struct SimulatedNodeOptions {
+  uint32_t engines = 1;  // for bulk; 0: the control loop's moves everything
+  CopySpeed copying;     // of the engines
+  bool serves_directory = false;
+  directory::LocalOptions served;
+  verbs::Address directory;  // of the node that serves it
+  node::MachineOptions machine;
+};
+
+class SimulatedNode final {
+ public:
+  // All must outlive it. Errors: those of Machine::Assemble.
+  static absl::StatusOr<std::unique_ptr<SimulatedNode>> Assemble(VirtualTime& time, base::EventLoop& control,
+                                                                 absl::Span<uint8_t> arena,
+                                                                 absl::Span<const transport::Rail> rails,
+                                                                 base::Trace& trace,
+                                                                 const SimulatedNodeOptions& options);
+
+  node::Machine& machine() { return *machine_; }
+  const node::Machine& machine() const { return *machine_; }
+
+  // nullptr: another node serves it.
+  directory::LocalDirectory* served() const { return served_; }
+
+  const std::vector<base::EventLoop*>& engine_loops() const { return engine_loops_; }
+
+ private:
+  SimulatedNode() = default;
+  std::unique_ptr<node::DirectoryHost> OpenDirectory(base::EventLoop& control, node::EngineLink& link,
+                                                     base::Random random, const SimulatedNodeOptions& options);
+
+  std::vector<base::EventLoop*> engine_loops_;
+  directory::LocalDirectory* served_ = nullptr;
+  std::unique_ptr<node::Machine> machine_;
+};
+
+}  // namespace tokamak::sim

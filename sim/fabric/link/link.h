@@ -1,0 +1,98 @@
+// Link is one direction of a cable: it puts one frame after the other on the wire, and each arrives
+// at the other end when its last byte has travelled there.
+//
+// There is no queue before it: whoever sends waits until `free_at()`. A link may lose or damage
+// packets (loss_model.h), and be down: then what is on it, and what is sent, is lost. Pause frames
+// are never lost to the loss model: a study that wants that says so by a link that is down.
+//
+// Law: sent == delivered + lost + dropped_down + in_flight(), in frames.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "lib/base/event_loop.h"
+#include "lib/base/random.h"
+#include "lib/base/time.h"
+#include "sim/fabric/link/environment.h"
+#include "sim/fabric/link/flight_ring.h"
+#include "sim/fabric/link/loss_model.h"
+#include "sim/fabric/link/rate.h"
+
+namespace tokamak::sim {
+
+struct LinkParameters {
+  Rate rate = Rate::Gigabits(100);
+  base::Duration delay = base::Microseconds(1);  // of the first bit, from end to end
+};
+
+struct LinkCounters {
+  uint64_t sent = 0;  // frames, pause frames included
+  uint64_t sent_bytes = 0;
+  uint64_t pauses_sent = 0;
+  uint64_t delivered = 0;
+  uint64_t corrupted = 0;  // of those
+  uint64_t lost = 0;
+  uint64_t dropped_down = 0;
+};
+
+// Where frames come out of a link. Takes the frame over.
+class FrameReceiver {
+ public:
+  virtual ~FrameReceiver() = default;
+  virtual void Receive(Frame* frame, uint32_t port) = 0;
+};
+
+class alignas(64) Link final {
+ public:
+  // `from` is the port that sends, for observers.
+  Link(Environment& environment, const LinkParameters& parameters, const Place& from)
+      : environment_(environment), parameters_(parameters), from_(from) {}
+  ~Link();
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+
+  // Before anything is sent.
+  void Connect(FrameReceiver& to, uint32_t port) {
+    to_ = &to;
+    to_port_ = port;
+  }
+
+  // From now on. The options must be right.
+  void SetLoss(const LossOptions& options, const base::Random& random);
+
+  void SetUp(bool up);
+  bool up() const { return up_; }
+
+  // Sends now; the wire must be free.
+  void Transmit(Frame* frame);
+
+  // When the last byte of the last frame has left.
+  base::Time free_at() const { return free_at_; }
+  bool free() const { return environment_.loop.Now() >= free_at_; }
+
+  const LinkParameters& parameters() const { return parameters_; }
+  const LinkCounters& counters() const { return counters_; }
+  uint64_t in_flight() const { return flying_.size(); }
+
+ private:
+  void Arrive();
+  void Deliver(Frame* frame);
+  void Drop(Frame* frame, DropReason reason, uint64_t* counter);
+  void DropFlying();
+
+  // What is looked at for each frame comes first, and is two cache lines.
+  Environment& environment_;
+  const LinkParameters parameters_;
+  base::Time free_at_;
+  bool up_ = true;
+  uint32_t to_port_ = 0;
+  FrameReceiver* to_ = nullptr;
+  FlightRing flying_;
+  base::Timer arrival_;  // of the first of them
+  LinkCounters counters_;
+  const Place from_;
+  std::unique_ptr<LossModel> loss_;  // or it loses nothing
+};
+
+}  // namespace tokamak::sim

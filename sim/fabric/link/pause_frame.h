@@ -1,0 +1,27 @@
+// PauseFrame says for each priority how long the other end of a link shall not send it. (802.1Qbb)
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "lib/base/time.h"
+#include "sim/fabric/link/rate.h"
+
+namespace tokamak::sim {
+
+constexpr uint8_t kPriorities = 8;
+
+struct PauseFrame {
+  // A quantum is the time of 512 bits at the link's rate.
+  static constexpr uint32_t kQuantumBytes = 64;
+
+  // The smallest Ethernet frame, with its preamble and gap.
+  static constexpr uint32_t kWireBytes = 64 + 20;
+
+  uint8_t enabled = 0;  // one bit for each priority that the frame speaks of; the others stay as they are
+  std::array<uint16_t, kPriorities> quanta{};  // 0: send again
+
+  static base::Duration TimeOf(uint16_t quanta, const Rate& rate) { return rate.TimeOf(quanta * kQuantumBytes); }
+};
+
+}  // namespace tokamak::sim

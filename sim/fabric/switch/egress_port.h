@@ -1,0 +1,126 @@
+// EgressPort is the sending half of a port: a queue for each priority, who of them goes next, and
+// the pauses that the neighbour asked for.
+//
+// A pause frame goes before everything else, and is made only when its turn has come, so that it
+// says what holds then. A pause stops a priority between frames; it ends by itself when its time is
+// over. (802.1Qbb, 802.1Q clause 36)
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "lib/base/event_loop.h"
+#include "lib/base/time.h"
+#include "sim/fabric/link/environment.h"
+#include "sim/fabric/link/link.h"
+#include "sim/fabric/link/pause_frame.h"
+#include "sim/fabric/switch/class_scheduler.h"
+#include "sim/fabric/switch/frame_queue.h"
+#include "sim/fabric/switch/port_counters.h"
+
+namespace tokamak::sim {
+
+// Whose port it is.
+class EgressOwner {
+ public:
+  virtual ~EgressOwner() = default;
+
+  // A frame leaves its queue for the wire. Nothing may be enqueued at this port during the call.
+  virtual void OnDequeue(uint32_t port, const Frame& frame) = 0;
+
+  // What the pause frame that SendPause asked for shall say.
+  virtual PauseFrame MakePause(uint32_t port) = 0;
+
+  // The wire is free and nothing can be sent, as TellWhenIdle asked.
+  virtual void OnIdle(uint32_t port) = 0;
+
+  // Priorities may be sent again.
+  virtual void OnResumed(uint32_t port) = 0;
+};
+
+class alignas(64) EgressPort final {
+ public:
+  // The link and the owner must outlive it. `place` is for observers; its port is the owner's.
+  EgressPort(Environment& environment, EgressOwner& owner, Link& link, const Place& place,
+             const SchedulingOptions& scheduling)
+      : environment_(environment), owner_(owner), link_(link), place_(place), scheduler_(scheduling) {}
+  ~EgressPort();
+  EgressPort(const EgressPort&) = delete;
+  EgressPort& operator=(const EgressPort&) = delete;
+
+  // Sends the frame when its turn comes, perhaps during the call.
+  void Enqueue(Frame* frame);
+
+  // Sends a pause frame next; one that has not left yet will do.
+  void SendPause();
+
+  // The neighbour's.
+  void OnPause(const PauseFrame& pause);
+
+  // The neighbour forgot, or is another one.
+  void ForgetPauses();
+
+  // Whether pauses of this priority are without effect.
+  void Disregard(uint8_t priority, bool disregard);
+
+  // All that waits in a priority.
+  FrameQueue TakeQueue(uint8_t priority);
+
+  // Nothing can be sent now though the wire is free.
+  bool idle() const { return link_.free() && !Startable(); }
+
+  // One OnIdle, as soon as that is so; never during the call.
+  void TellWhenIdle();
+
+  bool paused(uint8_t priority) const { return (paused_ & 1u << priority) != 0; }
+  // Since when, if it is paused; and when the neighbour last asked for it.
+  base::Time paused_since(uint8_t priority) const { return since_[priority]; }
+  base::Time last_paused(uint8_t priority) const { return last_paused_[priority]; }
+
+  const FrameQueue& queue(uint8_t priority) const { return queues_[priority]; }
+  uint64_t frames_queued() const;
+
+  const Place& place() const { return place_; }
+  Link& link() const { return link_; }
+
+  // The owner adds what it alone knows. Pauses that go on are counted up to when they are read.
+  PortCounters& own_counters() { return counters_; }
+  PortCounters counters() const;
+
+ private:
+  bool Startable() const { return pause_due_ || (filled_ & ~blocked()) != 0; }
+  uint8_t blocked() const { return static_cast<uint8_t>(paused_ & ~disregarded_); }
+  void Kick();
+  void Arm();
+  void OnFree();
+  void StartNext();
+  Frame* MakePauseFrame();
+  Frame* NextFrame();
+  void Pause(uint8_t priority, base::Duration time);
+  void Resume(uint8_t priority);
+  void ArmExpiry();
+  void OnExpiry();
+
+  // What is looked at for each frame comes first.
+  Environment& environment_;
+  EgressOwner& owner_;
+  Link& link_;
+  const Place place_;
+  uint8_t filled_ = 0;       // a bit for each priority that has frames
+  uint8_t paused_ = 0;       // the same for those that the neighbour stopped
+  uint8_t disregarded_ = 0;  // and for those for which that is without effect
+  bool pause_due_ = false;
+  bool starting_ = false;
+  bool armed_ = false;
+  bool tell_idle_ = false;
+  base::Timer free_;  // the wire is free
+  std::array<FrameQueue, kPriorities> queues_;
+  ClassScheduler scheduler_;
+  base::Timer expiry_;
+  std::array<base::Time, kPriorities> until_;
+  std::array<base::Time, kPriorities> since_;
+  std::array<base::Time, kPriorities> last_paused_;
+  PortCounters counters_;
+};
+
+}  // namespace tokamak::sim

@@ -1,0 +1,115 @@
+// SharedBuffer is a switch's packet memory: who may use how much of it, and when a neighbour has to
+// be stopped.
+//
+// A frame is accounted twice: at the port and priority by which it came (ingress), and at those by
+// which it leaves (egress). Ingress has three parts, taken in this order: what is reserved for
+// every port and priority, the shared part, and for lossless priorities the headroom, which holds
+// what still comes while a neighbour is being stopped. A queue's share is at most alpha times what
+// is free of the shared part, the dynamic threshold of Choudhury and Hahne (1998), so that busy
+// queues leave room for others. Lossless priorities are bounded at ingress only, lossy ones at
+// both.
+//
+// Law: what is used never exceeds the buffer; a lossless frame is refused only where its headroom
+// is full.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "lib/base/time.h"
+#include "lib/verbs/types.h"
+#include "sim/fabric/link/frame.h"
+#include "sim/fabric/link/link.h"
+#include "sim/fabric/link/observer.h"
+
+namespace tokamak::sim {
+
+struct BufferOptions {
+  uint64_t bytes = 16 << 20;
+  uint64_t reserved = 0;  // bytes of each ingress port and priority
+  double ingress_alpha = 0.125;
+  double egress_alpha = 1;        // lossy priorities
+  uint32_t mtu = verbs::kMaxMtu;  // the largest path MTU, for the headroom
+};
+
+struct PfcOptions {
+  uint8_t lossless = 0x09;  // a bit for each priority; 0 and 3, where RoCE usually is. None: no PFC
+
+  // Bytes of an ingress port and priority. 0: the dynamic threshold; it is asked to go on when it
+  // is below by twice a frame.
+  uint64_t xoff = 0;
+  uint64_t xon = 0;
+  uint64_t headroom = 0;    // 0: as much as HeadroomOf says
+  base::Duration response;  // how long neighbours take to obey
+  uint16_t quanta = 65535;  // of a pause; told again after half of that
+};
+
+// How much may still come by a link after a frame crossed the threshold: that frame itself; what is
+// sent while the pause frame waits for one that has begun, is put on the wire, travels, is obeyed,
+// and waits there for one that has begun; and what is on its way then.
+uint64_t HeadroomOf(const LinkParameters& link, uint32_t mtu, base::Duration response);
+
+class SharedBuffer final {
+ public:
+  SharedBuffer(const BufferOptions& options, const PfcOptions& pfc) : options_(options), pfc_(pfc) {}
+
+  // The next port, and the link by which frames come to it.
+  void AddPort(const LinkParameters& link);
+
+  // Once all ports are there. kInvalidArgument: what is set aside for them leaves nothing to share.
+  absl::Status Start();
+
+  bool lossless(uint8_t priority) const { return (pfc_.lossless & 1u << priority) != 0; }
+
+  // Takes room for a frame that came by `ingress` and is to leave by `egress`. Returns false,
+  // changing nothing, when there is none.
+  [[nodiscard]] bool Take(uint32_t ingress, uint32_t egress, uint8_t priority, uint32_t bytes);
+  void Release(uint32_t ingress, uint32_t egress, uint8_t priority, uint32_t bytes);
+
+  // Whether the neighbour at a port is to be stopped, or may go on. Between the two: as it was.
+  bool AboveXoff(uint32_t port, uint8_t priority) const;
+  bool BelowXon(uint32_t port, uint8_t priority) const;
+
+  // Bytes.
+  uint64_t used() const { return used_; }
+  uint64_t shared_used() const { return shared_used_; }
+  uint64_t shared() const { return shared_; }
+  uint64_t headroom(uint32_t port) const { return ports_[port].headroom; }
+  uint64_t ingress_bytes(uint32_t port, uint8_t priority) const { return ports_[port].in[priority].total(); }
+  uint64_t egress_bytes(uint32_t port, uint8_t priority) const { return ports_[port].out[priority]; }
+  uint64_t most_used() const { return most_used_; }
+  uint64_t most_headroom() const { return most_headroom_; }  // of one port and priority
+
+ private:
+  struct Ingress {
+    uint64_t reserved = 0;
+    uint64_t shared = 0;
+    uint64_t headroom = 0;
+    uint64_t total() const { return reserved + shared + headroom; }
+  };
+  struct Port {
+    uint64_t headroom = 0;  // of each lossless priority
+    std::array<Ingress, kPriorities> in;
+    std::array<uint64_t, kPriorities> out{};
+  };
+
+  uint64_t Threshold(double alpha) const {
+    return static_cast<uint64_t>(alpha * static_cast<double>(shared_ - shared_used_));
+  }
+  uint64_t IngressThreshold(uint8_t priority) const {
+    return pfc_.xoff != 0 && lossless(priority) ? pfc_.xoff : Threshold(options_.ingress_alpha);
+  }
+
+  const BufferOptions options_;
+  const PfcOptions pfc_;
+  std::vector<Port> ports_;
+  uint64_t shared_ = 0;
+  uint64_t shared_used_ = 0;
+  uint64_t used_ = 0;
+  uint64_t most_used_ = 0;
+  uint64_t most_headroom_ = 0;
+};
+
+}  // namespace tokamak::sim

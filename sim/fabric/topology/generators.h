@@ -1,0 +1,45 @@
+// Generators draw the topologies that studies use. Numbers are at least 1; fat-tree's k is even.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/fabric/link/link.h"
+#include "sim/fabric/switch/switch.h"
+#include "sim/fabric/topology/topology.h"
+
+namespace tokamak::sim {
+
+// What all of them ask for.
+struct GeneratorOptions {
+  LinkParameters host;    // between hosts and switches
+  LinkParameters uplink;  // between switches
+  SwitchOptions switches;
+};
+
+// Two hosts and a cable.
+Topology Pair(const GeneratorOptions& options);
+
+// Hosts around one switch.
+Topology Star(const GeneratorOptions& options, uint32_t hosts);
+
+// As many hosts on each side, a switch for each side, and one cable between them.
+Topology Dumbbell(const GeneratorOptions& options, uint32_t hosts_per_side);
+
+// Switches in a row, with hosts at each: what goes all the way shares every cable with what goes
+// one.
+Topology ParkingLot(const GeneratorOptions& options, uint32_t switches, uint32_t hosts_per_switch);
+
+// Hosts at leaves, and every leaf at every spine.
+Topology LeafSpine(const GeneratorOptions& options, uint32_t leaves, uint32_t spines, uint32_t hosts_per_leaf);
+
+// k pods of k/2 edge and k/2 aggregation switches, and (k/2)^2 core switches: k^3/4 hosts at full
+// bisection. (Al-Fares et al. 2008)
+Topology FatTree(const GeneratorOptions& options, uint32_t k);
+
+// Hosts with a NIC for each rail, as machines with several accelerators have. In each group of
+// hosts rail r of all of them meets at one switch, and the rail switches of all groups at the
+// spines.
+Topology RailOptimised(const GeneratorOptions& options, uint32_t hosts, uint32_t rails, uint32_t hosts_per_group,
+                       uint32_t spines);
+
+}  // namespace tokamak::sim

@@ -1,0 +1,19 @@
+// Routes are the shortest ways through a topology, by number of cables: for each switch and
+// destination all ports from which one goes on. Hosts do not forward.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/base/random.h"
+#include "sim/fabric/switch/route_table.h"
+#include "sim/fabric/topology/topology.h"
+
+namespace tokamak::sim {
+
+// A table for each switch, in their order. `up` says for each cable whether it may be used; a
+// table's seed depends on the switch's place alone. Destinations are interfaces, numbered host by
+// host.
+std::vector<RouteTable> FindRoutes(const Topology& topology, const std::vector<bool>& up, const base::Random& random);
+
+}  // namespace tokamak::sim

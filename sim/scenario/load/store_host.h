@@ -1,0 +1,97 @@
+// StoreHost is a host of a scenario that runs a node: its memory, its NICs as rails, and a program
+// that puts and gets objects.
+//
+// The node has a processor of its own, so that what it spends delays nobody else; the NICs are
+// those of the scenario, and so on the network's loop.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/handle.h"
+#include "lib/base/trace.h"
+#include "lib/transport/memory/registration.h"
+#include "lib/verbs/verbs.h"
+#include "sim/cluster/simulated_node.h"
+#include "sim/scenario/load/store_report.h"
+#include "sim/scenario/scenario.h"
+#include "sim/time/virtual_time.h"
+
+namespace tokamak::sim {
+
+class StoreHost final {
+ public:
+  using Done = std::function<void(const StoreReport&)>;
+
+  // All must outlive it, the devices included. `number` is the host's in the topology. Errors:
+  // those of Machine::Assemble.
+  static absl::StatusOr<std::unique_ptr<StoreHost>> Open(VirtualTime& time, const Scenario& scenario, uint32_t number,
+                                                         absl::Span<verbs::Device* const> devices);
+  ~StoreHost();
+
+  // Joins the directory, which host 0 serves.
+  void Start();
+
+  // It has joined, and the directory knows all that it has.
+  bool settled() const;
+
+  // Asked for now; `done` runs in a task of the node's loop. What was got is released at once.
+  void Put(const std::string& object, uint64_t bytes, Done done);
+  void Get(const std::string& object, transport::Protocol protocol, base::Duration timeout, Done done);
+
+  // Deletes it on this node alone, where it is.
+  void Drop(const std::string& object);
+
+  // Real payload: what was got is what was put.
+  bool payload_is_right() const { return right_; }
+
+ private:
+  class Memory;
+
+  struct Rail {
+    std::unique_ptr<verbs::Device> device;
+    std::unique_ptr<verbs::ProtectionDomain> domain;
+    std::unique_ptr<transport::Registration> registration;
+  };
+
+  // A put or a get until it is answered.
+  struct Asked {
+    base::Timer begin;
+    base::Pending get;
+    base::Timer end;
+  };
+
+  StoreHost(VirtualTime& time, const Scenario& scenario, uint32_t number);
+  absl::Status OpenRail(verbs::Device& device);
+  const HostCosts& costs() const { return scenario_.costs[number_]; }
+  // Half of what a program waits for its node beside the node's own work: it has a processor of its
+  // own, so this is no time of the node's.
+  base::Timer Later(base::Task task) { return loop_->RunAfter(costs().client_round_trip / 2, std::move(task)); }
+  SimulatedNodeOptions NodeOptions();
+  node::Machine& machine() const { return node_->machine(); }
+  absl::Status PutNow(const base::ObjectId& id, uint64_t bytes);
+  void Answer(const base::ObjectId& id, bool was_here, const node::GetResult& result, Asked* asked, const Done& done);
+
+  VirtualTime& time_;
+  const Scenario& scenario_;
+  const uint32_t number_;
+  const std::unique_ptr<base::EventLoop> loop_;
+  base::NoTrace trace_;
+  const std::unique_ptr<Memory> memory_;
+  std::vector<Rail> rails_;
+  std::unique_ptr<SimulatedNode> node_;
+  store::Owner me_{};
+  std::map<base::ObjectId, StoreReport> pulled_;  // how each object came here last
+  std::vector<std::unique_ptr<Asked>> asked_;
+  bool right_ = true;
+};
+
+}  // namespace tokamak::sim

@@ -1,0 +1,61 @@
+// StoreHosts are the nodes of a scenario, one on each host: they put and get its objects.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lib/base/event_loop.h"
+#include "lib/verbs/verbs.h"
+#include "sim/scenario/load/store_host.h"
+#include "sim/scenario/scenario.h"
+#include "sim/time/virtual_time.h"
+
+namespace tokamak::sim {
+
+class StoreHosts final {
+ public:
+  // The device of an interface, by number.
+  using Devices = std::function<verbs::Device&(uint32_t interface)>;
+
+  // All must outlive it. `loop` is the network's. Errors: those of StoreHost::Open.
+  static absl::StatusOr<std::unique_ptr<StoreHosts>> Open(VirtualTime& time, base::EventLoop& loop,
+                                                          const Scenario& scenario, const Devices& devices);
+
+  // All nodes join, put what is to be there before, and connect as Scenario::store says; `ready`
+  // runs when all that is done, and the directory knows it.
+  void Prepare(base::Task ready);
+
+  // A put or a get of the scenario; `done` runs in a later task.
+  void Begin(const Transfer& transfer, StoreHost::Done done);
+
+  bool payload_is_right() const;
+
+ private:
+  StoreHosts(base::EventLoop& loop, const Scenario& scenario) : loop_(loop), scenario_(scenario) {}
+  // Whom to connect to, and whether for bulk.
+  struct Peer {
+    uint32_t host = 0;
+    bool bulk = false;
+  };
+
+  void AwaitAll(base::Duration pause, base::Task then);
+  void PutFirst(base::Task ready);
+  void Connect();
+  void ConnectNext(uint32_t host);
+  StoreHost& HostAt(uint32_t interface) { return *hosts_[host_of_[interface]]; }
+  static std::string NameOf(uint32_t object) { return "object" + std::to_string(object); }
+
+  base::EventLoop& loop_;
+  const Scenario& scenario_;
+  std::vector<std::unique_ptr<StoreHost>> hosts_;  // as in the topology
+  std::vector<uint32_t> host_of_;                  // each interface
+  uint32_t underway_ = 0;                          // puts and gets before the time begins
+  std::vector<std::vector<Peer>> peers_;           // of each host: those to connect to, the next one last
+  base::Timer look_;
+};
+
+}  // namespace tokamak::sim

@@ -1,0 +1,139 @@
+// Traffic carries out the transfers of a scenario: a software NIC at every interface, reliable
+// connections between them, and requests when their time has come.
+//
+// A message has a connection to itself while it runs. Connections are made when they are needed,
+// by hand, so no message of a connection manager is in the way, and used again by later transfers
+// between the same NICs. Puts and gets are handed to the hosts' nodes, which share the NICs.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lib/base/event_loop.h"
+#include "lib/base/trace.h"
+#include "lib/verbs/soft/device.h"
+#include "lib/verbs/verbs.h"
+#include "sim/fabric/switched_fabric.h"
+#include "sim/scenario/load/payload_memory.h"
+#include "sim/scenario/load/store_hosts.h"
+#include "sim/scenario/load/store_report.h"
+#include "sim/scenario/scenario.h"
+
+namespace tokamak::sim {
+
+class Traffic final {
+ public:
+  enum class State : uint8_t {
+    kWaiting,  // for its time, or another transfer
+    kRunning,
+    kFinished,
+    kFailed,   // `status` says why
+    kBlocked,  // the transfer that it waits for failed
+  };
+
+  struct Progress {
+    State state = State::kWaiting;
+    std::string status;
+    base::Time start;
+    base::Time finish;
+    StoreReport report;  // of a put or a get
+  };
+
+  // What the transfers of one workload have sent so far. Of gets, what has arrived.
+  struct GroupCounters {
+    uint64_t bytes_sent = 0;  // payload, whatever is sent again included
+    uint32_t running = 0;
+  };
+
+  // The loop, on which everything happens, the fabric and the scenario must outlive it. Errors:
+  // those of OpenSoftDevice.
+  static absl::StatusOr<std::unique_ptr<Traffic>> Open(base::EventLoop& loop, SwitchedFabric& fabric,
+                                                       const Scenario& scenario);
+
+  // The NIC of an interface, by number.
+  verbs::Device& device(uint32_t interface) { return *nics_[interface].device; }
+
+  // The scenario's time begins now. `stores`, where something goes through the store, must outlive
+  // the transfers.
+  void Start(StoreHosts* stores);
+
+  // No transfer runs or waits.
+  bool over() const { return ended_ == scenario_.transfers.size(); }
+
+  const std::vector<Progress>& progress() const { return progress_; }
+  std::vector<GroupCounters> Groups() const;
+  uint64_t bytes_finished() const { return bytes_finished_; }
+  verbs::soft::DeviceCounters counters() const;  // of all NICs together, but for `rate`
+
+  // Real payload: what has arrived is what was sent. Always true for phantom payload.
+  bool PayloadIsRight() const { return memory_.Right(); }
+
+ private:
+  struct Nic {
+    std::unique_ptr<verbs::soft::SoftDevice> device;
+    std::unique_ptr<verbs::ProtectionDomain> domain;
+    std::unique_ptr<verbs::CompletionQueue> completions;
+    std::unique_ptr<verbs::MemoryRegion> source;
+    std::unique_ptr<verbs::MemoryRegion> sink;
+    std::vector<std::unique_ptr<verbs::QueuePair>> queue_pairs;
+  };
+
+  // Between two NICs; bytes go from the first to the second, whoever asks for them.
+  struct Connection {
+    Nic* from;
+    Nic* to;
+    verbs::QueuePair* at_from;
+    verbs::QueuePair* at_to;
+    uint64_t sent_before = 0;  // by the queue pair that sends, when the present transfer began
+  };
+
+  Traffic(base::EventLoop& loop, SwitchedFabric& fabric, const Scenario& scenario);
+  absl::Status OpenNic(const verbs::Address& address, uint32_t number, uint32_t transfers);
+  void StartDue();
+  void Begin(uint32_t number);
+  void Post(uint32_t number, const Connection& connection);
+  void PostReceive(uint32_t number, const Connection& connection);
+  void Poll(Nic* nic);
+  void BeginMessage(uint32_t number);
+  void EndMessage(uint32_t number, verbs::CompletionStatus status);
+  void EndThroughStore(uint32_t number, const StoreReport& report);
+  void End(uint32_t number, const std::string& trouble);
+  void Block(uint32_t number);
+  uint64_t BytesSent(const Connection& connection) const;
+  Connection* Connect(uint32_t from, uint32_t to);
+  verbs::QueuePair* MakeQueuePair(Nic* nic);
+  void Walk(verbs::QueuePair* queue_pair, const Nic& peer, const verbs::QueuePair& other, uint32_t send,
+            uint32_t receive) const;
+
+  base::EventLoop& loop_;
+  SwitchedFabric& fabric_;
+  const Scenario& scenario_;
+  base::NoTrace trace_;
+  PayloadMemory memory_;
+  std::deque<Nic> nics_;
+  std::deque<Connection> connections_;
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<Connection*>> idle_;
+
+  StoreHosts* stores_ = nullptr;
+  base::Time begin_;
+  std::vector<uint32_t> by_start_;  // transfers that wait for nothing but their time
+  size_t next_start_ = 0;
+  base::Timer start_timer_;
+  std::deque<base::Timer> delayed_;  // transfers that waited for another one, and then for their time
+  std::vector<std::vector<uint32_t>> followers_;
+  std::vector<Progress> progress_;
+  std::vector<Connection*> used_;  // by each transfer that runs
+  std::vector<uint32_t> running_;
+  std::vector<uint64_t> group_sent_;  // by transfers that have ended
+  size_t ended_ = 0;
+  uint64_t bytes_finished_ = 0;
+};
+
+}  // namespace tokamak::sim

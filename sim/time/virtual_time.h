@@ -1,0 +1,41 @@
+// VirtualTime is a clock that jumps from task to task, and the processors that run them: our own
+// (sim_time.h), or ns-3's (ns3/ns3_time.h). What is built on it is the same on either, to the last
+// packet.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "lib/base/event_loop.h"
+#include "lib/base/time.h"
+#include "sim/time/copy_speed.h"
+
+namespace tokamak::sim {
+
+class VirtualTime {
+ public:
+  virtual ~VirtualTime() = default;
+
+  virtual base::Time Now() const = 0;
+
+  // One more simulated processor, which copies memory as fast; must be dropped before the time.
+  virtual std::unique_ptr<base::EventLoop> MakeLoop(CopySpeed copying) = 0;
+  std::unique_ptr<base::EventLoop> MakeLoop() { return MakeLoop(CopySpeed()); }
+
+  // Whose task runs now; null outside of tasks, or where that task has dropped its loop.
+  virtual base::EventLoop* running() const = 0;
+
+  // Runs tasks until `done`, which is asked before the first and after each, or until all that
+  // start by `limit` have run; then it is `limit`. Returns what `done` said last.
+  virtual bool RunUntil(const std::function<bool()>& done, base::Time limit) = 0;
+
+  // That have run until now.
+  virtual uint64_t events() const = 0;
+
+  void RunFor(base::Duration duration) {
+    RunUntil([] { return false; }, Now() + duration);
+  }
+};
+
+}  // namespace tokamak::sim

@@ -1,0 +1,59 @@
+#include "sim/worlds/world_options.h"
+
+#include <algorithm>
+
+#include "lib/base/random.h"
+#include "sim/worlds/trials.h"
+
+namespace tokamak::sim {
+
+namespace {
+
+constexpr uint32_t kMostOfTrials = 9;  // nodes
+
+// Small bounds, on a network that is fast enough for them.
+void DrawBounds(base::Random random, WorldOptions& options) {
+  if (options.nodes > kMostOfTrials || random.Chance(0.2)) return;
+  if (random.Chance(0.6)) {
+    options.latency = std::min(options.latency, base::Microseconds(200));
+    options.picoseconds_per_byte = std::min<int64_t>(options.picoseconds_per_byte, 8'000);
+    if (random.Chance(0.7)) options.lease = base::Milliseconds(100);
+    options.ack_timeout = options.lease / 25;  // who has lost its connection to the directory's is back within a lease
+  }
+  if (random.Chance(0.8)) options.tombstones = 16;
+  if (random.Chance(0.8)) options.words_at_once = 4;
+  if (options.words_at_once < directory::kMaxUpdates && random.Chance(0.6)) options.max_dirty = 32;
+  if (random.Chance(0.8)) options.engine_calls = 64;
+  for (size_t trial = 0; trial < Trials::All().size(); ++trial) {
+    if (random.Chance(0.8)) options.trials |= uint32_t{1} << trial;
+  }
+}
+
+}  // namespace
+
+WorldOptions WorldOptions::OfSeed(uint64_t seed) {
+  base::Random random(seed);
+  WorldOptions options;
+  options.seed = seed;
+  options.nodes = static_cast<uint32_t>(3 + random.Below(7));
+  options.ids = static_cast<uint32_t>(1 + random.Below(8));
+  if (random.Chance(0.02)) {  // more holders than one answer names
+    options.nodes = 70;
+    options.ids = 2;
+    options.steps = 200;
+  }
+  options.calm = random.Chance(0.15);
+  for (double* fault : {&options.freeze, &options.cut, &options.partition, &options.crash, &options.directory_crash,
+                        &options.slow, &options.lag, &options.loss}) {
+    if (options.calm || random.Chance(0.4)) *fault = 0;
+  }
+  static constexpr base::Duration kLatencies[] = {base::Microseconds(2), base::Microseconds(200),
+                                                  base::Milliseconds(5)};
+  static constexpr int64_t kRates[] = {80, 8'000, 800'000};  // picoseconds for each byte: 100 Gb/s, 1 Gb/s, 10 Mb/s
+  options.latency = kLatencies[random.Below(3)];
+  options.picoseconds_per_byte = kRates[random.Below(3)];
+  DrawBounds(base::Random(seed).Fork(2), options);
+  return options;
+}
+
+}  // namespace tokamak::sim

@@ -1,0 +1,60 @@
+// WorldOptions say what a life of a cluster is like: its size, its network, the bounds of its nodes
+// and the faults that it meets.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "lib/base/time.h"
+#include "lib/directory/directory.h"
+#include "lib/node/cluster/membership.h"
+#include "lib/node/engines/engine_messages.h"
+#include "lib/verbs/types.h"
+#include "sim/network/network.h"
+#include "sim/network/sim_network.h"
+
+namespace tokamak::sim {
+
+struct WorldOptions {
+  uint64_t seed = 1;
+  uint32_t nodes = 3;
+  uint32_t ids = 6;
+  uint32_t steps = 300;
+  base::Duration most_between = base::Milliseconds(40);  // steps
+  bool calm = false;                                     // no faults
+  base::Duration latency = base::Microseconds(2);
+  int64_t picoseconds_per_byte = 80;
+
+  // Leases and bounds. Small, so that a life comes to them.
+  base::Duration lease = base::Milliseconds(500);
+  size_t tombstones = directory::kMaxTombstones;
+  size_t max_dirty = node::kMaxDirty;
+  size_t words_at_once = directory::kMaxUpdates;
+  size_t engine_calls = node::kMaxEngineCalls;
+  base::Duration ack_timeout = verbs::ReliabilityOptions().ack_timeout;
+  base::Duration grace() const { return lease * 4; }
+  base::Duration directory_deadline() const { return lease / 5; }
+
+  // Faults, with their probabilities for each step.
+  double freeze = 0.01;     // a node stands still for up to three leases
+  double cut = 0.01;        // a node and the directory's do not reach each other
+  double partition = 0.01;  // a node reaches nobody
+  double crash = 0.005;     // a node loses its power, and starts again
+  double directory_crash = 0.002;
+  double slow = 0.03;   // the way between two nodes gets slow, so that pulls are under way for long
+  double lag = 0.03;    // the way from one node to another gets long, so that words are overtaken by those on others
+  double mend = 0.03;   // ends cuts, partitions and slow ways
+  double loss = 0.001;  // of packets
+
+  // Of each trial (trials.h) that `trials` has, by its place in the table, in each step.
+  uint32_t trials = 0;
+  double trial = 0.006;
+
+  // Where no two nodes have a link of their own, no way gets slow or long.
+  NetworkMaker network = MakeSimNetwork;
+
+  // What a seed alone says: how many nodes, which bounds, and which faults.
+  static WorldOptions OfSeed(uint64_t seed);
+};
+
+}  // namespace tokamak::sim
