@@ -1,5 +1,5 @@
-"""Logic has no system calls, threads, clocks or random numbers of its own, only sim/ns3 knows ns-3, programs know of the client what
-its users do, and public headers stand by themselves: checks what files include.
+"""Logic has no system calls, threads, locks, clocks or random numbers of its own, lib and sim lock with lib/base/mutex.h alone, only
+sim/ns3 knows ns-3, programs know of the client what its users do, and public headers stand by themselves: checks what files include.
 
   check_includes.py FILE...        prints each wrong include; names of files are relative to the root of the tree
 
@@ -23,10 +23,12 @@ SYSTEM = (
     "lib/verbs/kernel/",
 )
 
-# C++ headers that wait, read a clock, draw, start something or touch files.
-FORBIDDEN = {
-    "chrono", "condition_variable", "csignal", "ctime", "filesystem", "fstream", "future", "mutex", "random", "shared_mutex", "thread"
-}
+# Our locks, which clang can check (ci/thread_safety), and what they are made of.
+MUTEX = "lib/base/mutex.h"
+LOCKS = {"condition_variable", "mutex", "shared_mutex"}
+
+# Headers that wait, read a clock, draw, start something or touch files.
+FORBIDDEN = {"chrono", "csignal", "ctime", "filesystem", "fstream", "future", "random", "thread", MUTEX} | LOCKS
 FORBIDDEN_FOLDERS = ("absl/debugging/", "absl/random/", "absl/synchronization/", "absl/time/")
 
 # Every other header with a folder or of C is the system's or a library's: these are harmless.
@@ -35,14 +37,22 @@ HARMLESS = ("absl/", "glog/logging.h", "isa-l/", "lib/", "tokamak/object_id.h", 
 # Who may have one anyway, and why.
 EXCEPTIONS = {
     # A device may hear of its events on a thread of its own, and each watch is on a loop of its own.
-    "lib/verbs/device_watches.": {"mutex"},
+    "lib/verbs/device_watches.": {MUTEX},
     # Engines on several threads say their phases to one log, and share what one device has registered.
-    "lib/base/phase_log.": {"mutex"},
-    "lib/transport/memory/registration_cache.": {"mutex"},
+    "lib/base/phase_log.": {MUTEX},
+    "lib/transport/memory/registration_cache.": {MUTEX},
     # Work requests may be posted from any thread, as with hardware: one lock at the software NIC's door.
-    "lib/verbs/soft/": {"mutex"},
+    "lib/verbs/soft/": {MUTEX},
+    # The locks themselves.
+    MUTEX: LOCKS | {"chrono"},
     # An instruction, not a system call: what the CRC's library leaves undone.
     "lib/verbs/soft/packets/icrc.cc": {"immintrin.h"},
+}
+
+# Parts of lib and sim that include the standard library's locks, and why.
+OWN_LOCKS = {
+    MUTEX: "they are made of these",
+    "lib/verbs/kernel/program/program_pages.cc": "std::call_once",
 }
 
 # Who may include ns-3 and our adapter to it, whose licence is another: GPL-2.0-only.
@@ -72,6 +82,13 @@ def wrong_includes(path, text):
         if (header in FORBIDDEN or header.startswith(FORBIDDEN_FOLDERS) or foreign) and header not in excepted:
             wrong.append(header)
     return wrong
+
+
+def lock_includes(path, text):
+    """The standard library's locks that the file `path` of lib or sim must not include."""
+    if not path.startswith(("lib/", "sim/")) or path in OWN_LOCKS:
+        return []
+    return [header for header in INCLUDE.findall(text) if header in LOCKS]
 
 
 def ns3_includes(path, text):
@@ -105,6 +122,9 @@ def main():
         for header in wrong_includes(path, text) if is_logic(path) else []:
             well = False
             print(f"{path} is logic and must not include {header} (see ci/check_includes.py)", file=sys.stderr)
+        for header in lock_includes(path, text) if not is_logic(path) else []:
+            well = False
+            print(f"{path} must include {MUTEX} in place of {header} (see ci/check_includes.py)", file=sys.stderr)
         for header in ns3_includes(path, text):
             well = False
             print(f"{path} is under MIT and must not include {header} (see ci/check_includes.py)", file=sys.stderr)

@@ -22,6 +22,8 @@ namespace tokamak::base {
 
 template <typename Party>
 class FairTurns final {
+  struct Row;
+
  public:
   // What begins and ends. It is taken off with End before it is dropped, unless it is idle.
   class Turn {

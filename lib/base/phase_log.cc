@@ -17,7 +17,7 @@ void PhaseLog::Record(const TraceEvent& event) {
   const auto next = static_cast<Phase>(event.number);
   const Time now = clock_ == nullptr ? event.time : clock_();
   const Key key{event.node, event.activity};
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = open_.find(key);
   if (found == open_.end()) {
     if (next != Phase::kDirectory && next != Phase::kSession) return;
@@ -52,22 +52,22 @@ void PhaseLog::Record(const TraceEvent& event) {
 }
 
 PhaseLog::Totals PhaseLog::TakeTotals() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::exchange(totals_, Totals());
 }
 
 std::vector<PhaseLog::Entry> PhaseLog::entries() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return entries_;
 }
 
 uint64_t PhaseLog::dropped() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return dropped_;
 }
 
 void PhaseLog::WriteTraceEvents(std::ostream& out) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   out << "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
   const char* separator = "\n";
   const auto write = [&](const Entry& entry, char kind, Time time) {

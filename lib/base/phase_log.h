@@ -15,13 +15,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <ostream>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "lib/base/mutex.h"
 #include "lib/base/time.h"
 #include "lib/base/trace.h"
 
@@ -69,7 +69,7 @@ class PhaseLog final : public Trace {
 
   const size_t most_;
   const Clock clock_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   absl::flat_hash_map<Key, Open> open_ ABSL_GUARDED_BY(mutex_);
   std::vector<Entry> entries_ ABSL_GUARDED_BY(mutex_);
   Totals totals_ ABSL_GUARDED_BY(mutex_);

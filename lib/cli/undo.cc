@@ -15,7 +15,7 @@ absl::Status Interrupted() { return absl::CancelledError("interrupted"); }
 Undo::~Undo() { CHECK(reversals_.empty()) << "neither completed nor taken back"; }
 
 absl::Status Undo::Do(Step step, Reversal reversal) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   if (interrupted_) return Interrupted();
   absl::Status status = step();
   if (status.ok()) reversals_.push_back(std::move(reversal));
@@ -23,7 +23,7 @@ absl::Status Undo::Do(Step step, Reversal reversal) {
 }
 
 absl::Status Undo::Complete(Step step) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   if (interrupted_) return Interrupted();
   absl::Status status = step();
   if (status.ok()) reversals_.clear();
@@ -35,12 +35,12 @@ absl::Status Undo::Complete() {
 }
 
 absl::Status Undo::TakeBack() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   return TakeBackLocked();
 }
 
 absl::Status Undo::Interrupt() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   interrupted_ = true;
   return TakeBackLocked();
 }

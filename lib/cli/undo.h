@@ -7,11 +7,11 @@
 #pragma once
 
 #include <functional>
-#include <mutex>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "lib/base/mutex.h"
 
 namespace tokamak::cli {
 
@@ -41,11 +41,11 @@ class Undo final {
   absl::Status Interrupt();
 
  private:
-  absl::Status TakeBackLocked();
+  absl::Status TakeBackLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  std::mutex mutex_;  // held while a step runs
-  bool interrupted_ = false;
-  std::vector<Reversal> reversals_;
+  base::Mutex mutex_;  // held while a step runs
+  bool interrupted_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<Reversal> reversals_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tokamak::cli

@@ -49,7 +49,6 @@ void DaemonConnection::Drop(DaemonConnection* connection) {
   connection->writable_ = os::MemoryMapping();
 }
 
-// Nobody else uses the connection yet.
 absl::Status DaemonConnection::SayHello(Deadline deadline, const Interrupt* interrupt) {
   const Bytes hello = Encode(next_id_++, options_.hello);
   if (absl::Status s = socket_.Send(hello, deadline.remaining()); !s.ok()) return Explain(s);
@@ -115,46 +114,43 @@ absl::StatusOr<DaemonConnection::Bytes> DaemonConnection::Exchange(uint16_t repl
   if (forked()) return lost(RefuseForked());
   const Uncancelled uncancelled;
   Inbox inbox;
-  std::unique_lock<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   // What was given up counts until the daemon's word of it has been read.
-  if (abandoned_ >= kMaxAbandoned) WaitOrRead(lock, Deadline::After(base::Duration()), nullptr);
+  if (abandoned_ >= kMaxAbandoned) WaitOrRead(Deadline::After(base::Duration()), nullptr);
   if (!broken_.ok()) return lost(broken_);
   if (abandoned_ >= kMaxAbandoned) {
-    if (!otherwise.empty()) SendUnanswered(lock, {std::move(otherwise)});
+    if (!otherwise.empty()) SendUnanswered({std::move(otherwise)});
     return absl::UnavailableError(
         absl::StrCat("the daemon at ", path_, " has left ", abandoned_, " calls unanswered: look at its log"));
   }
   const uint64_t id = next_id_++;
   const auto expected = expected_.emplace(id, Expected{reply_kind, /*of_gets=*/false, &inbox, nullptr}).first;
-  lock.unlock();
-  const Bytes request = make(id);
-  lock.lock();
-  if (absl::Status s = SendInTurn(lock, absl::MakeConstSpan(&request, 1), deadline); !s.ok()) {
+  const Bytes request = mutex_.RunUnlocked([&] { return make(id); });
+  if (absl::Status s = SendInTurn(absl::MakeConstSpan(&request, 1), deadline); !s.ok()) {
     if (inbox.answers.empty()) Forget(expected);
     if (!broken_.ok()) return lost(broken_);
-    if (!otherwise.empty()) SendUnanswered(lock, {std::move(otherwise)});
+    if (!otherwise.empty()) SendUnanswered({std::move(otherwise)});
     return s;
   }
 
-  auto cancelled = absl::MakeCleanup([&] {
-    if (!inbox.answers.empty()) return DropAnswer(lock, inbox.answers.front(), late);
-    broken_.ok() ? GiveUp(lock, expected, late, /*tells=*/true) : Forget(expected);
+  auto cancelled = absl::MakeCleanup([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!inbox.answers.empty()) return DropAnswer(inbox.answers.front(), late);
+    broken_.ok() ? GiveUp(expected, late, /*tells=*/true) : Forget(expected);
   });
-  const bool interrupted = WaitFor(lock, inbox, deadline, interrupt);
+  const bool interrupted = WaitFor(inbox, deadline, interrupt);
   std::move(cancelled).Cancel();
   if (!inbox.answers.empty()) return std::move(inbox.answers.front().frame);
   if (!broken_.ok()) {
     Forget(expected);
     return Unanswered();
   }
-  GiveUp(lock, expected, late, /*tells=*/interrupted);
+  GiveUp(expected, late, /*tells=*/interrupted);
   if (interrupted) return Interrupted();
   return absl::DeadlineExceededError(absl::StrCat("the daemon at ", path_, " did not answer in time"));
 }
 
 // Nobody waits for the reply any more; what can be cancelled at the daemon is where it `tells`.
-void DaemonConnection::GiveUp(std::unique_lock<std::mutex>& lock, std::map<uint64_t, Expected>::iterator expected,
-                              Late late, bool tells) {
+void DaemonConnection::GiveUp(std::map<uint64_t, Expected>::iterator expected, Late late, bool tells) {
   expected->second.inbox = nullptr;
   expected->second.late = std::move(late);
   ++abandoned_;
@@ -162,19 +158,19 @@ void DaemonConnection::GiveUp(std::unique_lock<std::mutex>& lock, std::map<uint6
   if (!tells || (kind != GetReply::kKind && kind != WaitReply::kKind)) return;
   CancelRequest cancel;
   cancel.request_id = expected->first;
-  SendUnanswered(lock, {Encode(0, cancel)});
+  SendUnanswered({Encode(0, cancel)});
 }
 
 // An answer that came for a thread which was cancelled just then.
-void DaemonConnection::DropAnswer(std::unique_lock<std::mutex>& lock, const Answer& answer, const Late& late) {
+void DaemonConnection::DropAnswer(const Answer& answer, const Late& late) {
   if (!answer.frame.ok() || !late) return;
   Bytes tell = late(*answer.frame);
-  if (!tell.empty()) SendUnanswered(lock, {std::move(tell)});
+  if (!tell.empty()) SendUnanswered({std::move(tell)});
 }
 
 absl::StatusOr<uint64_t> DaemonConnection::ExpectGet(Inbox& inbox) {
   if (forked()) return RefuseForked();
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   if (!broken_.ok()) return broken_;
   if (pending_gets_ >= kMaxPendingGets) {
     return absl::ResourceExhaustedError(
@@ -188,7 +184,7 @@ absl::StatusOr<uint64_t> DaemonConnection::ExpectGet(Inbox& inbox) {
 
 bool DaemonConnection::GiveUpGet(uint64_t request_id, Late late) {
   if (forked()) return true;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const auto expected = expected_.find(request_id);
   if (expected == expected_.end()) return false;
   expected->second.inbox = nullptr;
@@ -208,11 +204,11 @@ void DaemonConnection::Forget(std::map<uint64_t, Expected>::iterator expected) {
 absl::StatusOr<EventsNotification> DaemonConnection::NextEvents(Deadline deadline, const Interrupt* interrupt) {
   if (forked()) return RefuseForked();
   const Uncancelled uncancelled;
-  std::unique_lock<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   bool interrupted = false;
   for (bool last = false; events_.empty() && broken_.ok() && !last && !interrupted;) {
     last = deadline.passed();
-    interrupted = WaitAWhile(lock, deadline, interrupt);
+    interrupted = WaitAWhile(deadline, interrupt);
   }
   TellWaiting();
   if (events_.empty() && interrupted) return Interrupted();
@@ -228,50 +224,48 @@ absl::Status DaemonConnection::Send(absl::Span<const Bytes> frames, Deadline dea
   if (forked()) return RefuseForked();
   const Uncancelled uncancelled;
   const Deadline end = CallDeadline();
-  std::unique_lock<std::mutex> lock(mutex_);
-  if (absl::Status s = BeginTurn(lock, deadline); !s.ok()) return s;
-  lock.unlock();
-  const absl::StatusOr<bool> sent = socket_.SendAllOrNone(frames, deadline.remaining(), end.remaining());
-  lock.lock();
+  const base::MutexLock lock(mutex_);
+  if (absl::Status s = BeginTurn(deadline); !s.ok()) return s;
+  const absl::StatusOr<bool> sent =
+      mutex_.RunUnlocked([&] { return socket_.SendAllOrNone(frames, deadline.remaining(), end.remaining()); });
   if (!sent.ok()) Break(sent.status());
-  if (absl::Status s = EndTurn(lock, end); !s.ok()) return s;
+  if (absl::Status s = EndTurn(end); !s.ok()) return s;
   return *sent ? absl::OkStatus() : TakesNothing();
 }
 
 void DaemonConnection::TellAll(std::vector<Bytes> frames) {
   if (forked()) return;
   const Uncancelled uncancelled;
-  std::unique_lock<std::mutex> lock(mutex_);
-  SendUnanswered(lock, std::move(frames));
+  const base::MutexLock lock(mutex_);
+  SendUnanswered(std::move(frames));
 }
 
 // One thread after another. Without a turn in time nothing was sent; beyond that, a failure is the
 // end of the connection, and the daemon has not all of the last frame. OK: it was sent, and the
 // connection may be lost since.
-absl::Status DaemonConnection::SendInTurn(std::unique_lock<std::mutex>& lock, absl::Span<const Bytes> frames,
-                                          Deadline deadline) {
-  if (absl::Status s = BeginTurn(lock, deadline); !s.ok()) return s;
-  const absl::Status sent = Write(lock, frames, deadline);
-  EndTurn(lock, deadline).IgnoreError();
+absl::Status DaemonConnection::SendInTurn(absl::Span<const Bytes> frames, Deadline deadline) {
+  if (absl::Status s = BeginTurn(deadline); !s.ok()) return s;
+  const absl::Status sent = Write(frames, deadline);
+  EndTurn(deadline).IgnoreError();
   return sent;
 }
 
-absl::Status DaemonConnection::BeginTurn(std::unique_lock<std::mutex>& lock, Deadline deadline) {
-  const auto free = [this] { return !sending_ || !broken_.ok(); };
-  const bool turn = free() || sent_.wait_until(lock, deadline.time(), free);
+absl::Status DaemonConnection::BeginTurn(Deadline deadline) {
+  while (sending_ && broken_.ok() && sent_.WaitUntil(mutex_, deadline.time())) {
+  }
   if (!broken_.ok()) return broken_;
-  if (!turn) return TakesNothing();
+  if (sending_) return TakesNothing();
   sending_ = true;
   return absl::OkStatus();
 }
 
-absl::Status DaemonConnection::EndTurn(std::unique_lock<std::mutex>& lock, Deadline deadline) {
+absl::Status DaemonConnection::EndTurn(Deadline deadline) {
   while (!unsent_.empty() && broken_.ok()) {
     const std::vector<Bytes> unanswered = std::exchange(unsent_, {});
-    Write(lock, unanswered, deadline).IgnoreError();  // it ends this
+    Write(unanswered, deadline).IgnoreError();  // it ends this
   }
   sending_ = false;
-  sent_.notify_one();
+  sent_.NotifyOne();
   return broken_;
 }
 
@@ -279,19 +273,16 @@ absl::Status DaemonConnection::TakesNothing() const {
   return absl::DeadlineExceededError(absl::StrCat("the daemon at ", path_, " takes no requests"));
 }
 
-void DaemonConnection::SendUnanswered(std::unique_lock<std::mutex>& lock, std::vector<Bytes> frames) {
+void DaemonConnection::SendUnanswered(std::vector<Bytes> frames) {
   if (sending_) {
     for (Bytes& frame : frames) unsent_.push_back(std::move(frame));
   } else {
-    SendInTurn(lock, frames, CallDeadline()).IgnoreError();
+    SendInTurn(frames, CallDeadline()).IgnoreError();
   }
 }
 
-absl::Status DaemonConnection::Write(std::unique_lock<std::mutex>& lock, absl::Span<const Bytes> frames,
-                                     Deadline deadline) {
-  lock.unlock();
-  absl::Status sent = socket_.SendAll(frames, deadline.remaining());
-  lock.lock();
+absl::Status DaemonConnection::Write(absl::Span<const Bytes> frames, Deadline deadline) {
+  absl::Status sent = mutex_.RunUnlocked([&] { return socket_.SendAll(frames, deadline.remaining()); });
   if (!sent.ok()) Break(sent);
   return sent;
 }
@@ -303,8 +294,8 @@ absl::StatusOr<absl::InlinedVector<DaemonConnection::Answer, 1>> DaemonConnectio
                                                                                          const Interrupt* interrupt) {
   if (forked()) return RefuseForked();
   const Uncancelled uncancelled;
-  std::unique_lock<std::mutex> lock(mutex_);
-  const bool interrupted = WaitFor(lock, inbox, deadline, interrupt);
+  const base::MutexLock lock(mutex_);
+  const bool interrupted = WaitFor(inbox, deadline, interrupt);
   if (inbox.answers.empty() && !broken_.ok()) return broken_;
   if (inbox.answers.empty() && interrupted) return Interrupted();
   return std::exchange(inbox.answers, {});
@@ -312,18 +303,17 @@ absl::StatusOr<absl::InlinedVector<DaemonConnection::Answer, 1>> DaemonConnectio
 
 void DaemonConnection::RingFor(Inbox& inbox, const Interrupt& came) {
   if (forked()) return;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   inbox.came = &came;
   if (!inbox.answers.empty()) came.Fire();
 }
 
 // At the deadline as well it looks once at what is there. True: it was interrupted.
-bool DaemonConnection::WaitFor(std::unique_lock<std::mutex>& lock, const Inbox& inbox, Deadline deadline,
-                               const Interrupt* interrupt) {
+bool DaemonConnection::WaitFor(const Inbox& inbox, Deadline deadline, const Interrupt* interrupt) {
   bool interrupted = false;
   for (bool last = false; inbox.answers.empty() && broken_.ok() && !last && !interrupted;) {
     last = deadline.passed();
-    interrupted = WaitAWhile(lock, deadline, interrupt);
+    interrupted = WaitAWhile(deadline, interrupt);
   }
   TellWaiting();  // somebody else may have to read now
   return interrupted;
@@ -331,8 +321,8 @@ bool DaemonConnection::WaitFor(std::unique_lock<std::mutex>& lock, const Inbox& 
 
 // As WaitOrRead, and looks before whether the thread was cancelled, as often as that is to be
 // looked at.
-bool DaemonConnection::WaitAWhile(std::unique_lock<std::mutex>& lock, Deadline deadline, const Interrupt* interrupt) {
-  return WaitOrRead(lock, NextLook(deadline), interrupt);
+bool DaemonConnection::WaitAWhile(Deadline deadline, const Interrupt* interrupt) {
+  return WaitOrRead(NextLook(deadline), interrupt);
 }
 
 Deadline DaemonConnection::NextLook(Deadline deadline) {
@@ -342,28 +332,23 @@ Deadline DaemonConnection::NextLook(Deadline deadline) {
 
 // Makes some progress: waits while another thread reads, else reads for whomever it is. True: it
 // was interrupted, and is to end.
-bool DaemonConnection::WaitOrRead(std::unique_lock<std::mutex>& lock, Deadline deadline, const Interrupt* interrupt) {
-  if (!WaitOrReadOnce(lock, deadline, interrupt)) return false;
-  lock.unlock();
-  const bool goes_on = interrupt->GoesOn();
-  lock.lock();
+bool DaemonConnection::WaitOrRead(Deadline deadline, const Interrupt* interrupt) {
+  if (!WaitOrReadOnce(deadline, interrupt)) return false;
+  const bool goes_on = mutex_.RunUnlocked([&] { return interrupt->GoesOn(); });
   // What has come is read, however often it is fired.
-  if (goes_on && broken_.ok()) WaitOrReadOnce(lock, Deadline::After(base::Duration()), nullptr);
+  if (goes_on && broken_.ok()) WaitOrReadOnce(Deadline::After(base::Duration()), nullptr);
   return !goes_on;
 }
 
-bool DaemonConnection::WaitOrReadOnce(std::unique_lock<std::mutex>& lock, Deadline deadline,
-                                      const Interrupt* interrupt) {
+bool DaemonConnection::WaitOrReadOnce(Deadline deadline, const Interrupt* interrupt) {
   if (reading_) {
-    if (interrupt != nullptr) return WaitForReader(lock, deadline, *interrupt);
-    changed_.wait_until(lock, deadline.time());
+    if (interrupt != nullptr) return WaitForReader(deadline, *interrupt);
+    changed_.WaitUntil(mutex_, deadline.time());
     return false;
   }
   reading_ = true;
-  lock.unlock();
-  absl::StatusOr<os::Frame> frame =
-      socket_.Receive(deadline.remaining(), interrupt == nullptr ? -1 : interrupt->descriptor());
-  lock.lock();
+  absl::StatusOr<os::Frame> frame = mutex_.RunUnlocked(
+      [&] { return socket_.Receive(deadline.remaining(), interrupt == nullptr ? -1 : interrupt->descriptor()); });
   std::vector<Bytes> told;
   if (frame.ok()) {
     do {
@@ -374,28 +359,26 @@ bool DaemonConnection::WaitOrReadOnce(std::unique_lock<std::mutex>& lock, Deadli
   }
   reading_ = false;
   TellWaiting();
-  if (!told.empty()) SendUnanswered(lock, std::move(told));
+  if (!told.empty()) SendUnanswered(std::move(told));
   return absl::IsCancelled(frame.status());
 }
 
 // A condition variable knows nothing of descriptors: who can be interrupted sleeps on two of them.
-bool DaemonConnection::WaitForReader(std::unique_lock<std::mutex>& lock, Deadline deadline,
-                                     const Interrupt& interrupt) {
+bool DaemonConnection::WaitForReader(Deadline deadline, const Interrupt& interrupt) {
   const Result<Interrupt> woken = Interrupt::Make();
   if (!woken.ok()) {
-    changed_.wait_until(lock, Deadline::Earlier(deadline, Deadline::After(kSleepWithoutDescriptor)).time());
+    changed_.WaitUntil(mutex_, Deadline::Earlier(deadline, Deadline::After(kSleepWithoutDescriptor)).time());
     return interrupt.fired();
   }
   sleepers_.push_back(&*woken);
-  lock.unlock();
-  const bool interrupted = os::AwaitReadable(interrupt.descriptor(), woken->descriptor(), deadline.remaining());
-  lock.lock();
+  const bool interrupted = mutex_.RunUnlocked(
+      [&] { return os::AwaitReadable(interrupt.descriptor(), woken->descriptor(), deadline.remaining()); });
   sleepers_.erase(std::find(sleepers_.begin(), sleepers_.end(), &*woken));
   return interrupted;
 }
 
 void DaemonConnection::TellWaiting() {
-  changed_.notify_all();
+  changed_.NotifyAll();
   for (const Interrupt* const sleeper : sleepers_) sleeper->Fire();
 }
 
@@ -431,7 +414,7 @@ void DaemonConnection::Break(const absl::Status& why) {
   broken_ = Explain(why);
   socket_.Shutdown();
   TellWaiting();
-  sent_.notify_all();
+  sent_.NotifyAll();
 }
 
 absl::Status DaemonConnection::Explain(const absl::Status& why) const {
@@ -452,14 +435,14 @@ absl::Status DaemonConnection::RefuseForked() const {
 
 absl::Status DaemonConnection::status() const {
   if (forked()) return RefuseForked();
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   if (broken_.ok() && socket_.ended()) return Explain(absl::UnavailableError("the other side ended"));
   return broken_;
 }
 
 uint64_t DaemonConnection::next_id() const {
   if (forked()) return options_.first_id;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   return next_id_;
 }
 

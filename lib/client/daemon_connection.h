@@ -12,13 +12,11 @@
 // may have held.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "lib/base/mutex.h"
 #include "lib/base/object_id.h"
 #include "lib/base/time.h"
 #include "lib/client/deadline.h"
@@ -157,7 +156,7 @@ class DaemonConnection final : public std::enable_shared_from_this<DaemonConnect
   absl::StatusOr<M> Read(absl::Span<const uint8_t> frame) {
     absl::StatusOr<M> message = DecodeBody<M>(frame);
     if (!message.ok() && !forked()) {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const base::MutexLock lock(mutex_);
       Break(message.status());
     }
     return message;
@@ -215,33 +214,34 @@ class DaemonConnection final : public std::enable_shared_from_this<DaemonConnect
   DaemonConnection(std::string path, Options options, os::UnixSocket socket)
       : path_(std::move(path)), options_(std::move(options)), socket_(std::move(socket)), next_id_(options_.first_id) {}
 
-  absl::Status SayHello(Deadline deadline, const Interrupt* interrupt);
+  // Nobody else uses the connection yet, so it takes no lock.
+  absl::Status SayHello(Deadline deadline, const Interrupt* interrupt) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   absl::StatusOr<os::Frame> AwaitWelcome(Deadline deadline, const Interrupt* interrupt);
   absl::Status MapArena(absl::Span<const os::FileDescriptor> descriptors);
   // Of the connection that nobody uses any more.
   static void Drop(DaemonConnection* connection);
   absl::StatusOr<Bytes> Exchange(uint16_t reply_kind, const MakeFrame& make, Deadline deadline, const Late& late,
                                  const Interrupt* interrupt, bool* unsent, Bytes otherwise = {});
-  void Forget(std::map<uint64_t, Expected>::iterator expected);
-  void GiveUp(std::unique_lock<std::mutex>& lock, std::map<uint64_t, Expected>::iterator expected, Late late,
-              bool tells);
-  void DropAnswer(std::unique_lock<std::mutex>& lock, const Answer& answer, const Late& late);
-  absl::Status SendInTurn(std::unique_lock<std::mutex>& lock, absl::Span<const Bytes> frames, Deadline deadline);
-  absl::Status BeginTurn(std::unique_lock<std::mutex>& lock, Deadline deadline);
-  absl::Status EndTurn(std::unique_lock<std::mutex>& lock, Deadline deadline);
+  void Forget(std::map<uint64_t, Expected>::iterator expected) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GiveUp(std::map<uint64_t, Expected>::iterator expected, Late late, bool tells)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropAnswer(const Answer& answer, const Late& late) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status SendInTurn(absl::Span<const Bytes> frames, Deadline deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status BeginTurn(Deadline deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status EndTurn(Deadline deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status TakesNothing() const;
-  void SendUnanswered(std::unique_lock<std::mutex>& lock, std::vector<Bytes> frames);
-  absl::Status Write(std::unique_lock<std::mutex>& lock, absl::Span<const Bytes> frames, Deadline deadline);
-  bool WaitFor(std::unique_lock<std::mutex>& lock, const Inbox& inbox, Deadline deadline, const Interrupt* interrupt);
-  bool WaitAWhile(std::unique_lock<std::mutex>& lock, Deadline deadline, const Interrupt* interrupt);
-  bool WaitOrRead(std::unique_lock<std::mutex>& lock, Deadline deadline, const Interrupt* interrupt);
-  bool WaitOrReadOnce(std::unique_lock<std::mutex>& lock, Deadline deadline, const Interrupt* interrupt);
-  bool WaitForReader(std::unique_lock<std::mutex>& lock, Deadline deadline, const Interrupt& interrupt);
-  void TellWaiting();
-  void Dispatch(Bytes frame, std::vector<Bytes>& told);
-  void Break(const absl::Status& why);
+  void SendUnanswered(std::vector<Bytes> frames) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Write(absl::Span<const Bytes> frames, Deadline deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool WaitFor(const Inbox& inbox, Deadline deadline, const Interrupt* interrupt) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool WaitAWhile(Deadline deadline, const Interrupt* interrupt) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool WaitOrRead(Deadline deadline, const Interrupt* interrupt) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool WaitOrReadOnce(Deadline deadline, const Interrupt* interrupt) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool WaitForReader(Deadline deadline, const Interrupt& interrupt) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TellWaiting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Dispatch(Bytes frame, std::vector<Bytes>& told) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Break(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Explain(const absl::Status& why) const;
-  absl::Status Unanswered() const;
+  absl::Status Unanswered() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckLocation(const Location& location, uint64_t size) const;
   absl::Status RefuseForked() const;
 
@@ -253,19 +253,21 @@ class DaemonConnection final : public std::enable_shared_from_this<DaemonConnect
   os::MemoryMapping readable_;
   os::MemoryMapping writable_;  // empty for a client that only reads
 
-  mutable std::mutex mutex_;                // for everything below
-  std::condition_variable changed_;         // an answer came, or somebody else may read
-  std::vector<const Interrupt*> sleepers_;  // fired with changed_: of those who can be interrupted
-  std::condition_variable sent_;            // somebody else may send
-  absl::Status broken_;                     // why the connection is gone; OK while it is not
-  bool reading_ = false;
-  bool sending_ = false;
-  std::vector<Bytes> unsent_;  // what is not answered: whoever is sending sends it. Empty while nobody is
-  uint64_t next_id_;
-  std::map<uint64_t, Expected> expected_;
-  size_t abandoned_ = 0;     // of these, calls that were given up
-  size_t pending_gets_ = 0;  // of these, gets
-  std::deque<EventsNotification> events_;
+  mutable base::Mutex mutex_;
+  base::CondVar changed_;  // an answer came, or somebody else may read
+  base::CondVar sent_;     // somebody else may send
+  // Fired with changed_: of those who can be interrupted.
+  std::vector<const Interrupt*> sleepers_ ABSL_GUARDED_BY(mutex_);
+  absl::Status broken_ ABSL_GUARDED_BY(mutex_);  // why the connection is gone; OK while it is not
+  bool reading_ ABSL_GUARDED_BY(mutex_) = false;
+  bool sending_ ABSL_GUARDED_BY(mutex_) = false;
+  // Requests that are not answered, for whoever is sending to send. Empty while nobody is.
+  std::vector<Bytes> unsent_ ABSL_GUARDED_BY(mutex_);
+  uint64_t next_id_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint64_t, Expected> expected_ ABSL_GUARDED_BY(mutex_);
+  size_t abandoned_ ABSL_GUARDED_BY(mutex_) = 0;     // of these, calls that were given up
+  size_t pending_gets_ ABSL_GUARDED_BY(mutex_) = 0;  // of these, gets
+  std::deque<EventsNotification> events_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tokamak::client

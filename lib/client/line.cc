@@ -15,23 +15,29 @@ namespace tokamak::client {
 struct Line::Side {
   explicit Side(std::shared_ptr<DaemonConnection> connection) { Take(std::move(connection)); }
 
-  void Take(std::shared_ptr<DaemonConnection> connection) {
+  void Take(std::shared_ptr<DaemonConnection> connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     node = &*nodes.insert(connection->welcome().node).first;
     auto next = std::make_shared<Held>(Held{std::move(connection)});
     seen = next.get();
     held = std::move(next);
   }
 
+  absl::Status AwaitAttempt(const std::string& path, Deadline deadline, const Interrupt* interrupt)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  absl::Status ConnectAnew(const Line& line, Deadline deadline, const Interrupt* interrupt)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+
   const uint64_t forks = os::ForkCount();  // which process this is of
   std::atomic<Held*> seen;                 // held, whole at any time: for a child of fork()
 
-  std::mutex mutex;  // for everything below
-  std::shared_ptr<const Held> held;
-  std::shared_ptr<const Interrupt> attempt;  // while a thread connects anew; fired when that is over
-  absl::Status said;                         // by the last attempt
-  Deadline next_attempt = Deadline::After(base::Duration());
-  std::set<std::string> nodes;  // all names that its node has had
-  const std::string* node = nullptr;
+  base::Mutex mutex;
+  std::shared_ptr<const Held> held ABSL_GUARDED_BY(mutex);
+  // While a thread connects anew; fired when that is over.
+  std::shared_ptr<const Interrupt> attempt ABSL_GUARDED_BY(mutex);
+  absl::Status said ABSL_GUARDED_BY(mutex);  // by the last attempt
+  Deadline next_attempt ABSL_GUARDED_BY(mutex) = Deadline::After(base::Duration());
+  std::set<std::string> nodes ABSL_GUARDED_BY(mutex);  // all names that its node has had
+  const std::string* node ABSL_GUARDED_BY(mutex) = nullptr;
 };
 
 absl::StatusOr<std::shared_ptr<Line>> Line::Open(std::string socket_path, DaemonConnection::Options options) {
@@ -74,72 +80,68 @@ Line::Side& Line::OfThisProcess() {
 
 std::shared_ptr<const Line::Held> Line::Hold() {
   Side& side = OfThisProcess();
-  const std::lock_guard<std::mutex> lock(side.mutex);
+  const base::MutexLock lock(side.mutex);
   return side.held;
 }
 
 const std::string& Line::node() {
   Side& side = OfThisProcess();
-  const std::lock_guard<std::mutex> lock(side.mutex);
+  const base::MutexLock lock(side.mutex);
   return *side.node;
 }
 
 absl::Status Line::Renew(DaemonConnection& lost, Deadline deadline, const Interrupt* interrupt) {
   const Uncancelled uncancelled;
   Side& side = OfThisProcess();
-  std::unique_lock<std::mutex> lock(side.mutex);
+  const base::MutexLock lock(side.mutex);
   while (side.held->connection.get() == &lost) {
     if (side.attempt != nullptr) {
-      if (absl::Status s = AwaitAttempt(lock, side, deadline, interrupt); !s.ok()) return s;
+      if (absl::Status s = side.AwaitAttempt(path_, deadline, interrupt); !s.ok()) return s;
     } else if (!side.next_attempt.passed()) {
       return side.said.ok() ? lost.status() : side.said;
-    } else if (absl::Status s = ConnectAnew(lock, side, deadline, interrupt); !s.ok()) {
+    } else if (absl::Status s = side.ConnectAnew(*this, deadline, interrupt); !s.ok()) {
       return s;
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status Line::AwaitAttempt(std::unique_lock<std::mutex>& lock, const Side& side, Deadline deadline,
-                                const Interrupt* interrupt) const {
-  const std::shared_ptr<const Interrupt> attempt = side.attempt;
-  lock.unlock();
-  while (!attempt->fired()) {
-    if (deadline.passed()) {
-      return absl::DeadlineExceededError(absl::StrCat("the daemon at ", path_, " took no connection in time"));
+absl::Status Line::Side::AwaitAttempt(const std::string& path, Deadline deadline, const Interrupt* interrupt) {
+  const std::shared_ptr<const Interrupt> running = attempt;
+  return mutex.RunUnlocked([&]() -> absl::Status {
+    while (!running->fired()) {
+      if (deadline.passed()) {
+        return absl::DeadlineExceededError(absl::StrCat("the daemon at ", path, " took no connection in time"));
+      }
+      const base::Duration wait = DaemonConnection::NextLook(deadline).remaining();
+      const int interrupted = interrupt == nullptr ? -1 : interrupt->descriptor();
+      if (os::AwaitReadable(interrupted, running->descriptor(), wait) && !interrupt->GoesOn()) {
+        return DaemonConnection::Interrupted();
+      }
     }
-    const base::Duration wait = DaemonConnection::NextLook(deadline).remaining();
-    const int interrupted = interrupt == nullptr ? -1 : interrupt->descriptor();
-    if (os::AwaitReadable(interrupted, attempt->descriptor(), wait) && !interrupt->GoesOn()) {
-      return DaemonConnection::Interrupted();
-    }
-  }
-  lock.lock();
-  return absl::OkStatus();
+    return absl::OkStatus();
+  });
 }
 
-absl::Status Line::ConnectAnew(std::unique_lock<std::mutex>& lock, Side& side, Deadline deadline,
-                               const Interrupt* interrupt) {
+absl::Status Line::Side::ConnectAnew(const Line& line, Deadline deadline, const Interrupt* interrupt) {
   Result<Interrupt> over = Interrupt::Make();
   if (!over.ok()) return absl::ResourceExhaustedError(over.status().message());
-  side.attempt = std::make_shared<Interrupt>(*std::move(over));
-  DaemonConnection::Options options = options_;
-  options.first_id = side.held->connection->next_id();
-  lock.unlock();
+  attempt = std::make_shared<Interrupt>(*std::move(over));
+  DaemonConnection::Options options = line.options();
+  options.first_id = held->connection->next_id();
   // Also where this thread is cancelled.
-  const auto end = absl::MakeCleanup([&] {
-    if (!lock.owns_lock()) lock.lock();
-    side.attempt->Fire();
-    side.attempt.reset();
+  const auto end = absl::MakeCleanup([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    attempt->Fire();
+    attempt.reset();
   });
-  absl::StatusOr<std::shared_ptr<DaemonConnection>> connection =
-      DaemonConnection::Open(path_, options, Deadline::Earlier(deadline, CallDeadline()), interrupt);
-  lock.lock();
+  absl::StatusOr<std::shared_ptr<DaemonConnection>> connection = mutex.RunUnlocked([&] {
+    return DaemonConnection::Open(line.path(), options, Deadline::Earlier(deadline, line.CallDeadline()), interrupt);
+  });
   if (absl::IsCancelled(connection.status())) return connection.status();  // it says nothing of the daemon
-  side.next_attempt = Deadline::After(kReconnectPause);
-  side.said = connection.status();
-  if (connection.ok()) side.Take(*std::move(connection));
-  return side.said;
+  next_attempt = Deadline::After(kReconnectPause);
+  said = connection.status();
+  if (connection.ok()) Take(*std::move(connection));
+  return said;
 }
 
 }  // namespace tokamak::client

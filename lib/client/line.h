@@ -15,7 +15,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <utility>
@@ -92,10 +91,6 @@ class Line final {
   std::shared_ptr<const Held> Hold();
 
   Side& OfThisProcess();
-  absl::Status AwaitAttempt(std::unique_lock<std::mutex>& lock, const Side& side, Deadline deadline,
-                            const Interrupt* interrupt) const;
-  absl::Status ConnectAnew(std::unique_lock<std::mutex>& lock, Side& side, Deadline deadline,
-                           const Interrupt* interrupt);
 
   const std::string path_;
   const DaemonConnection::Options options_;

@@ -16,10 +16,10 @@ LoopThread::~LoopThread() { Stop(); }
 void LoopThread::CallOn(absl::FunctionRef<void()> call) {
   if (!thread_.joinable() || thread_.get_id() == std::this_thread::get_id()) return call();
   Call asked{call};
-  std::unique_lock<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   calls_.push_back(&asked);
   asked_->Raise();
-  done_.wait(lock, [&] { return asked.done; });
+  while (!asked.done) done_.Wait(mutex_);
 }
 
 void LoopThread::Stop() {
@@ -32,14 +32,14 @@ void LoopThread::Stop() {
 void LoopThread::RunCalls() {
   std::vector<Call*> calls;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const base::MutexLock lock(mutex_);
     calls.swap(calls_);
   }
   for (Call* call : calls) {
     call->run();
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const base::MutexLock lock(mutex_);
     call->done = true;
-    done_.notify_all();
+    done_.NotifyAll();
   }
 }
 

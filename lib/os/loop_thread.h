@@ -11,13 +11,12 @@
 // have returned before it is stopped.
 #pragma once
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "lib/base/mutex.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/thread.h"
 
@@ -45,15 +44,15 @@ class LoopThread final {
  private:
   struct Call {
     absl::FunctionRef<void()> run;
-    bool done = false;
+    bool done = false;  // under mutex_, which clang cannot know here
   };
 
   void RunCalls();
 
   EpollLoop loop_;
-  std::mutex mutex_;
-  std::condition_variable done_;
-  std::vector<Call*> calls_;  // guarded by mutex_
+  base::Mutex mutex_;
+  base::CondVar done_;
+  std::vector<Call*> calls_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<base::Signal> asked_;
   std::thread thread_;
 };

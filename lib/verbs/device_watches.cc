@@ -23,18 +23,18 @@ class DeviceWatches::Watch final : public DeviceWatch {
         all_(all),
         handler_(std::make_shared<DeviceEventHandler>(std::move(handler))),
         signal_(loop.MakeSignal([this] { Deliver(); })) {
-    const std::lock_guard<std::mutex> lock(all_.mutex_);
+    const base::MutexLock lock(all_.mutex_);
     all_.watches_.push_back(this);
   }
 
   ~Watch() override {
-    const std::lock_guard<std::mutex> lock(all_.mutex_);
+    const base::MutexLock lock(all_.mutex_);
     std::vector<Watch*>& watches = all_.watches_;
     watches.erase(std::remove(watches.begin(), watches.end(), this), watches.end());
   }
 
-  // With the mutex held.
   void Tell(const DeviceEventInfo& event) {
+    all_.mutex_.AssertHeld();  // by the caller, which is all_
     // Up, down, up is three.
     if (!waiting_.empty() && Same(waiting_.back(), event)) return;
     if (waiting_.size() >= kMaxWaiting) {
@@ -45,8 +45,8 @@ class DeviceWatches::Watch final : public DeviceWatch {
     signal_->Raise();
   }
 
-  // With the mutex held.
   void Forget(const SharedReceiveQueue* handle) {
+    all_.mutex_.AssertHeld();  // by the caller, which is all_
     const auto names_it = [&](const DeviceEventInfo& info) { return info.shared_receives == handle; };
     waiting_.erase(std::remove_if(waiting_.begin(), waiting_.end(), names_it), waiting_.end());
   }
@@ -64,13 +64,13 @@ class DeviceWatches::Watch final : public DeviceWatch {
   }
 
   size_t waiting() const {
-    const std::lock_guard<std::mutex> lock(all_.mutex_);
+    const base::MutexLock lock(all_.mutex_);
     return waiting_.size();
   }
 
   // One at a time: what the handler drops is not heard of again.
   bool Next(DeviceEventInfo* event) {
-    const std::lock_guard<std::mutex> lock(all_.mutex_);
+    const base::MutexLock lock(all_.mutex_);
     if (waiting_.empty()) return false;
     *event = waiting_.front();
     waiting_.pop_front();
@@ -80,7 +80,7 @@ class DeviceWatches::Watch final : public DeviceWatch {
   const std::shared_ptr<void> keep_;
   DeviceWatches& all_;
   const std::shared_ptr<DeviceEventHandler> handler_;
-  std::deque<DeviceEventInfo> waiting_;  // guarded by all_.mutex_
+  std::deque<DeviceEventInfo> waiting_ ABSL_GUARDED_BY(all_.mutex_);
   const base::Lifetime lifetime_;
   const std::unique_ptr<base::Signal> signal_;
 };
@@ -93,12 +93,12 @@ std::unique_ptr<DeviceWatch> DeviceWatches::Add(std::shared_ptr<void> keep, base
 }
 
 void DeviceWatches::Tell(const DeviceEventInfo& event) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   for (Watch* watch : watches_) watch->Tell(event);
 }
 
 void DeviceWatches::Forget(const SharedReceiveQueue* handle) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   for (Watch* watch : watches_) watch->Forget(handle);
 }
 

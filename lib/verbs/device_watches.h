@@ -10,10 +10,10 @@
 
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "lib/base/event_loop.h"
+#include "lib/base/mutex.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::verbs {
@@ -40,8 +40,8 @@ class DeviceWatches final {
  private:
   class Watch;
 
-  std::mutex mutex_;
-  std::vector<Watch*> watches_;  // guarded by mutex_, and so is what waits for them
+  base::Mutex mutex_;
+  std::vector<Watch*> watches_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tokamak::verbs

@@ -3,12 +3,12 @@
 #include <array>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "lib/base/mutex.h"
 
 namespace tokamak::sim {
 namespace {
@@ -66,7 +66,7 @@ class LoopbackFabric::Inbox final {
   // Any thread.
   void Put(absl::Span<const Packet> packets, const Address& sender, const Ip& group) {
     const uint64_t bytes = PayloadBytes(packets);
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const base::MutexLock lock(mutex_);
     if (signal_ == nullptr || waiting_bytes_ + bytes > max_bytes_) return;
     Batch batch;
     if (!spare_.empty()) {
@@ -82,7 +82,7 @@ class LoopbackFabric::Inbox final {
   // On the port's loop; nothing is delivered after.
   void Close() {
     std::unique_ptr<base::Signal> signal;
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const base::MutexLock lock(mutex_);
     signal.swap(signal_);
   }
 
@@ -91,11 +91,11 @@ class LoopbackFabric::Inbox final {
 
   void Deliver() {
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const base::MutexLock lock(mutex_);
       arrived_.swap(waiting_);
     }
     for (const Batch& batch : arrived_) receiver_(batch.packets);
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const base::MutexLock lock(mutex_);
     for (Batch& batch : arrived_) {
       waiting_bytes_ -= batch.bytes.size();
       if (spare_.size() < kMaxSpare) spare_.push_back(std::move(batch));
@@ -105,51 +105,51 @@ class LoopbackFabric::Inbox final {
 
   const Port::Receiver receiver_;
   const uint64_t max_bytes_;
-  std::mutex mutex_;
-  std::vector<Batch> waiting_;
-  uint64_t waiting_bytes_ = 0;
-  std::vector<Batch> spare_;
+  base::Mutex mutex_;
+  std::vector<Batch> waiting_ ABSL_GUARDED_BY(mutex_);
+  uint64_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<Batch> spare_ ABSL_GUARDED_BY(mutex_);
   std::vector<Batch> arrived_;  // the loop's
-  std::unique_ptr<base::Signal> signal_;
+  std::unique_ptr<base::Signal> signal_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Who has which address, and who is in which group.
 class LoopbackFabric::Exchange final {
  public:
   bool Add(const Address& address, std::shared_ptr<Inbox> inbox) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const base::MutexLock lock(mutex_);
     return inboxes_.emplace(address.ip, std::move(inbox)).second;
   }
   void Remove(const Address& address) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const base::MutexLock lock(mutex_);
     inboxes_.erase(address.ip);
   }
   std::shared_ptr<Inbox> Find(const Address& address) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const base::MutexLock lock(mutex_);
     const auto found = inboxes_.find(address.ip);
     return found == inboxes_.end() ? nullptr : found->second;
   }
 
   void Join(const Ip& group, std::shared_ptr<Inbox> inbox) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const base::MutexLock lock(mutex_);
     groups_[group].insert(std::move(inbox));
   }
   void Leave(const Ip& group, const std::shared_ptr<Inbox>& inbox) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const base::MutexLock lock(mutex_);
     const auto members = groups_.find(group);
     members->second.erase(inbox);
     if (members->second.empty()) groups_.erase(members);
   }
   std::set<std::shared_ptr<Inbox>> Members(const Ip& group) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const base::MutexLock lock(mutex_);
     const auto found = groups_.find(group);
     return found == groups_.end() ? std::set<std::shared_ptr<Inbox>>() : found->second;
   }
 
  private:
-  std::mutex mutex_;
-  std::map<Ip, std::shared_ptr<Inbox>> inboxes_;
-  std::map<Ip, std::set<std::shared_ptr<Inbox>>> groups_;
+  base::Mutex mutex_;
+  std::map<Ip, std::shared_ptr<Inbox>> inboxes_ ABSL_GUARDED_BY(mutex_);
+  std::map<Ip, std::set<std::shared_ptr<Inbox>>> groups_ ABSL_GUARDED_BY(mutex_);
 };
 
 class LoopbackFabric::LoopbackPort final : public Port {

@@ -7,7 +7,7 @@ from ci import check_includes
 
 class CheckIncludesTest(unittest.TestCase):
     def test_finds_threads_clocks_randomness_and_system_calls(self):
-        for header in ("thread", "chrono", "random", "mutex", "unistd.h", "sys/mman.h", "time.h", "infiniband/verbs.h"):
+        for header in ("thread", "chrono", "random", "mutex", "lib/base/mutex.h", "unistd.h", "sys/mman.h", "time.h", "infiniband/verbs.h"):
             with self.subTest(header):
                 self.assertEqual(check_includes.wrong_includes("lib/store/store.cc", f"#include <{header}>\n"), [header])
 
@@ -20,8 +20,16 @@ class CheckIncludesTest(unittest.TestCase):
         self.assertEqual(check_includes.wrong_includes("lib/transport/channels/credits.cc", text), [])
 
     def test_only_the_software_nic_has_a_lock(self):
-        self.assertEqual(check_includes.wrong_includes("lib/verbs/soft/state/nic_mutex.h", "#include <mutex>\n"), [])
-        self.assertEqual(check_includes.wrong_includes("lib/verbs/verbs.h", "#include <mutex>\n"), ["mutex"])
+        text = '#include "lib/base/mutex.h"\n'
+        self.assertEqual(check_includes.wrong_includes("lib/verbs/soft/state/nic_mutex.h", text), [])
+        self.assertEqual(check_includes.wrong_includes("lib/verbs/verbs.h", text), ["lib/base/mutex.h"])
+
+    def test_locks_are_those_that_clang_checks(self):
+        text = "#include <condition_variable>\n#include <mutex>\n"
+        for path in ("lib/client/line.cc", "lib/os/loop_thread.h", "sim/network/loopback_fabric.cc"):
+            self.assertEqual(check_includes.lock_includes(path, text), ["condition_variable", "mutex"], path)
+        for path in ("lib/base/mutex.h", "lib/verbs/kernel/program/program_pages.cc", "tests/os/loop_thread_test.cc"):
+            self.assertEqual(check_includes.lock_includes(path, text), [], path)
 
     def test_only_the_ns3_module_includes_ns3(self):
         text = '#include "ns3/simulator.h"\n#include "sim/ns3/ns3_loop.h"\n#include "sim/time/sim_loop.h"\n'

@@ -40,7 +40,7 @@ absl::Status HttpHosts::Check(const std::string& name) {
 
 void HttpHosts::Add(absl::string_view name) {
   if (name.empty()) return;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   names_.insert(Normal(name));
 }
 
@@ -56,7 +56,7 @@ bool HttpHosts::Allows(absl::string_view host) const {
   if (colon != absl::string_view::npos && !IsPort(host.substr(colon + 1))) return false;
   const std::string name = Normal(host.substr(0, colon));
   if (os::IsIpAddress(name)) return true;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   return names_.count(name) > 0;
 }
 

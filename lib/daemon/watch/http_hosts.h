@@ -8,13 +8,13 @@
 #pragma once
 
 #include <cstddef>
-#include <mutex>
 #include <set>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "lib/base/mutex.h"
 
 namespace tokamak::daemon {
 
@@ -33,7 +33,7 @@ class HttpHosts final {
   bool Allows(absl::string_view host) const;
 
  private:
-  mutable std::mutex mutex_;
+  mutable base::Mutex mutex_;
   std::set<std::string> names_ ABSL_GUARDED_BY(mutex_) = {"localhost"};  // in small letters, without a dot at the end
 };
 

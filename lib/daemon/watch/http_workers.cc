@@ -11,32 +11,30 @@ HttpWorkers::HttpWorkers(base::EventLoop& loop, int threads, Make make, Made mad
 
 HttpWorkers::~HttpWorkers() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const base::MutexLock lock(mutex_);
     stopped_ = true;
   }
-  asked_signal_.notify_all();
+  asked_signal_.NotifyAll();
   for (std::thread& thread : threads_) thread.join();
 }
 
 void HttpWorkers::Ask(uint64_t number, HttpRequest request) {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const base::MutexLock lock(mutex_);
     asked_.emplace_back(number, std::move(request));
   }
-  asked_signal_.notify_one();
+  asked_signal_.NotifyOne();
 }
 
 void HttpWorkers::Work() {
-  std::unique_lock<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   for (;;) {
-    while (!stopped_ && asked_.empty()) asked_signal_.wait(lock);
+    while (!stopped_ && asked_.empty()) asked_signal_.Wait(mutex_);
     if (stopped_) return;
-    const auto [number, request] = std::move(asked_.front());
+    const std::pair<uint64_t, HttpRequest> asked = std::move(asked_.front());
     asked_.pop_front();
-    lock.unlock();
-    std::string answer = make_(request);
-    lock.lock();
-    answered_.emplace_back(number, std::move(answer));
+    std::string answer = mutex_.RunUnlocked([&] { return make_(asked.second); });
+    answered_.emplace_back(asked.first, std::move(answer));
     answered_signal_->Raise();
   }
 }
@@ -44,7 +42,7 @@ void HttpWorkers::Work() {
 void HttpWorkers::TakeAnswers() {
   std::vector<std::pair<uint64_t, std::string>> answered;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const base::MutexLock lock(mutex_);
     answered.swap(answered_);
   }
   for (auto& [number, answer] : answered) made_(number, std::move(answer));

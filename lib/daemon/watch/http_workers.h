@@ -5,12 +5,10 @@
 // Thread rule: made, asked, stopped and dropped on the loop's thread, where the answers come.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -18,6 +16,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "lib/base/event_loop.h"
+#include "lib/base/mutex.h"
 #include "lib/daemon/watch/http_request.h"
 
 namespace tokamak::daemon {
@@ -44,8 +43,8 @@ class HttpWorkers final {
   const Make make_;
   const Made made_;
   const std::unique_ptr<base::Signal> answered_signal_;
-  std::mutex mutex_;
-  std::condition_variable asked_signal_;
+  base::Mutex mutex_;
+  base::CondVar asked_signal_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<std::pair<uint64_t, HttpRequest>> asked_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::pair<uint64_t, std::string>> answered_ ABSL_GUARDED_BY(mutex_);

@@ -8,12 +8,10 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -21,6 +19,7 @@
 #include "absl/base/thread_annotations.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/handle.h"
+#include "lib/base/mutex.h"
 
 namespace tokamak::daemon {
 
@@ -54,25 +53,27 @@ class LoopDesk final {
   // Those who wait are told that there is no answer.
   void Close() {
     running_.clear();
-    std::lock_guard<std::mutex> lock(mutex_);
+    const base::MutexLock lock(mutex_);
     closed_ = true;
     waiting_.clear();
-    ended_.notify_all();
+    ended_.NotifyAll();
   }
 
  private:
   struct Question {
     std::function<base::Pending(const std::function<void()>& answered)> begin;
-    bool answered = false;  // guarded by the desk's mutex_
+    bool answered = false;  // under the desk's mutex_, which clang cannot know here
   };
 
   bool Await(const std::shared_ptr<Question>& question, std::chrono::milliseconds deadline) {
-    std::unique_lock<std::mutex> lock(mutex_);
+    const base::MutexLock lock(mutex_);
     if (closed_ || open_ >= kMaxQuestions) return false;
     ++open_;
     waiting_.push_back(question);
     asked_->Raise();
-    ended_.wait_for(lock, deadline, [&] { return question->answered || closed_; });
+    const auto end = std::chrono::steady_clock::now() + deadline;
+    while (!question->answered && !closed_ && ended_.WaitUntil(mutex_, end)) {
+    }
     return question->answered;
   }
 
@@ -80,7 +81,7 @@ class LoopDesk final {
   void TakeQuestions() {
     std::vector<std::shared_ptr<Question>> questions;
     {
-      std::lock_guard<std::mutex> lock(mutex_);
+      const base::MutexLock lock(mutex_);
       questions.swap(waiting_);
     }
     for (const auto& question : questions) {
@@ -94,17 +95,17 @@ class LoopDesk final {
 
   void Answered(Question& question, uint64_t number) {
     const auto ended = running_.extract(number);  // dropped without the lock
-    std::lock_guard<std::mutex> lock(mutex_);
+    const base::MutexLock lock(mutex_);
     question.answered = true;
     --open_;
-    ended_.notify_all();
+    ended_.NotifyAll();
   }
 
   const std::unique_ptr<base::Signal> asked_;
   std::map<uint64_t, base::Pending> running_;  // the loop's
   uint64_t last_number_ = 0;                   // the loop's
-  std::mutex mutex_;
-  std::condition_variable ended_;
+  base::Mutex mutex_;
+  base::CondVar ended_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   size_t open_ ABSL_GUARDED_BY(mutex_) = 0;  // asked, and not answered
   std::vector<std::shared_ptr<Question>> waiting_ ABSL_GUARDED_BY(mutex_);

@@ -196,7 +196,7 @@ HttpAnswer StatusSite::Nodes() {
 
 // Whoever comes while one looks waits for that one's answer.
 HttpAnswer StatusSite::Objects() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const auto now = std::chrono::steady_clock::now();
   if (!objects_.empty() && now - objects_seen_ < kObjectsAge) return {200, "application/json", objects_};
   const std::optional<HotObjects::Report> report = desk_.Ask<HotObjects::Report>(

@@ -12,7 +12,6 @@
 
 #include <chrono>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "lib/base/handle.h"
+#include "lib/base/mutex.h"
 #include "lib/daemon/watch/hot_objects.h"
 #include "lib/daemon/watch/http_server.h"
 #include "lib/daemon/watch/loop_desk.h"
@@ -56,7 +56,7 @@ class StatusSite final {
 
   LoopDesk& desk_;
   const Questions questions_;
-  std::mutex mutex_;
+  base::Mutex mutex_;
   std::string objects_ ABSL_GUARDED_BY(mutex_);  // JSON; empty: none yet
   std::chrono::steady_clock::time_point objects_seen_ ABSL_GUARDED_BY(mutex_);
 };

@@ -4,11 +4,11 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "lib/base/mutex.h"
 #include "lib/os/thread.h"
 
 namespace tokamak::os {
@@ -43,7 +43,7 @@ struct NameLookup::Shared {
     std::string host;
     absl::StatusOr<Addresses> addresses;
   };
-  std::mutex mutex;
+  base::Mutex mutex;
   std::vector<Found> found ABSL_GUARDED_BY(mutex);
   base::Signal* signal ABSL_GUARDED_BY(mutex) = nullptr;  // null: nobody wants to know any more
 };
@@ -60,7 +60,7 @@ struct NameLookup::Waiter final : base::Handle {
 
 NameLookup::NameLookup(base::EventLoop& loop)
     : answers_(loop), shared_(std::make_shared<Shared>()), found_(loop.MakeSignal([this] { Collect(); })) {
-  const std::lock_guard<std::mutex> lock(shared_->mutex);
+  const base::MutexLock lock(shared_->mutex);
   shared_->signal = found_.get();
 }
 
@@ -68,7 +68,7 @@ NameLookup::~NameLookup() {
   for (auto& [host, waiters] : running_) {
     for (Waiter* waiter : waiters) waiter->waiters = nullptr;
   }
-  const std::lock_guard<std::mutex> lock(shared_->mutex);
+  const base::MutexLock lock(shared_->mutex);
   shared_->signal = nullptr;
 }
 
@@ -85,7 +85,7 @@ base::Pending NameLookup::Lookup(const std::string& host, Callback done) {
     }
     StartThread({"lookup"}, [shared = shared_, host] {
       Shared::Found found{host, Ask(host, AI_ADDRCONFIG)};
-      const std::lock_guard<std::mutex> lock(shared->mutex);
+      const base::MutexLock lock(shared->mutex);
       if (shared->signal == nullptr) return;
       shared->found.push_back(std::move(found));
       shared->signal->Raise();
@@ -101,7 +101,7 @@ base::Pending NameLookup::Lookup(const std::string& host, Callback done) {
 void NameLookup::Collect() {
   std::vector<Shared::Found> all;
   {
-    const std::lock_guard<std::mutex> lock(shared_->mutex);
+    const base::MutexLock lock(shared_->mutex);
     all.swap(shared_->found);
   }
   for (const Shared::Found& found : all) {

@@ -25,7 +25,7 @@ absl::StatusOr<Lease> RegistrationCache::Acquire(absl::Span<uint8_t> memory, Use
     return others_->Acquire(memory, use);
   }
   const size_t begin = first - arena, end = begin + memory.size();
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const auto found = std::find_if(cached_.begin(), cached_.end(),
                                   [=](const Cached& one) { return one.begin <= begin && end <= one.end; });
   if (found != cached_.end()) {
@@ -42,7 +42,7 @@ absl::StatusOr<Lease> RegistrationCache::Acquire(absl::Span<uint8_t> memory, Use
 }
 
 size_t RegistrationCache::size() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   return cached_.size();
 }
 

@@ -17,9 +17,9 @@
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <mutex>
 
 #include "absl/base/thread_annotations.h"
+#include "lib/base/mutex.h"
 #include "lib/transport/memory/registration.h"
 
 namespace tokamak::transport {
@@ -60,7 +60,7 @@ class RegistrationCache final : public Registration {
   const std::unique_ptr<Registration> others_;
   const bool reads_need_own_keys_;
   const size_t block_;
-  mutable std::mutex mutex_;
+  mutable base::Mutex mutex_;
   std::list<Cached> cached_ ABSL_GUARDED_BY(mutex_);  // the one that was used last is first
 };
 

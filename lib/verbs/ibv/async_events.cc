@@ -81,17 +81,17 @@ AsyncEvents::~AsyncEvents() {
 }
 
 void AsyncEvents::OnFirstData(std::function<void(uint32_t queue_pair_number)> heard) {
-  const std::lock_guard<std::mutex> lock(heard_mutex_);
+  const base::MutexLock lock(heard_mutex_);
   first_data_ = std::move(heard);
 }
 
 void AsyncEvents::OnPathsChanged(std::function<void()> heard) {
-  const std::lock_guard<std::mutex> lock(heard_mutex_);
+  const base::MutexLock lock(heard_mutex_);
   paths_changed_ = std::move(heard);
 }
 
 void AsyncEvents::Forget(const SharedReceiveQueue* handle) {
-  const std::lock_guard<std::mutex> lock(handles_mutex_);
+  const base::MutexLock lock(handles_mutex_);
   watches_.Forget(handle);
 }
 
@@ -111,16 +111,16 @@ void AsyncEvents::Read(uint32_t seen) {
 
 void AsyncEvents::Handle(const ibv_async_event& event) {
   if (event.event_type == IBV_EVENT_COMM_EST) {
-    const std::lock_guard<std::mutex> lock(heard_mutex_);
+    const base::MutexLock lock(heard_mutex_);
     if (first_data_) first_data_(event.element.qp->qp_num);
     return;
   }
   if (ChangesPaths(event, port_)) {
-    const std::lock_guard<std::mutex> lock(heard_mutex_);
+    const base::MutexLock lock(heard_mutex_);
     if (paths_changed_) paths_changed_();
   }
   if (AsyncTarget* target = TargetOf(event); target != nullptr) target->OnAsyncEvent(event.event_type);
-  const std::lock_guard<std::mutex> lock(handles_mutex_);
+  const base::MutexLock lock(handles_mutex_);
   if (const auto info = ToDeviceEvent(event, port_); info.has_value()) watches_.Tell(*info);
 }
 

@@ -16,11 +16,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "lib/base/event_loop.h"
+#include "lib/base/mutex.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/loop_thread.h"
 #include "lib/verbs/device_watches.h"
@@ -81,10 +81,10 @@ class AsyncEvents final {
   ibv_context* const device_;
   const uint8_t port_;
   DeviceWatches watches_;
-  std::mutex handles_mutex_;  // held from where a handle is looked up until it is told of, and where it is forgotten
-  std::mutex heard_mutex_;
-  std::function<void(uint32_t)> first_data_;  // guarded by heard_mutex_
-  std::function<void()> paths_changed_;       // guarded by heard_mutex_
+  base::Mutex handles_mutex_;  // held from where a handle is looked up until it is told of, and where it is forgotten
+  base::Mutex heard_mutex_;
+  std::function<void(uint32_t)> first_data_ ABSL_GUARDED_BY(heard_mutex_);
+  std::function<void()> paths_changed_ ABSL_GUARDED_BY(heard_mutex_);
   os::LoopThread thread_;
   os::FdWatch watch_;
 };

@@ -21,7 +21,7 @@ CallThread::~CallThread() {
 }
 
 void CallThread::Post(std::function<void()> call) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   posted_.push_back(std::move(call));
   more_->Raise();
 }
@@ -30,7 +30,7 @@ bool CallThread::RunSome() {
   for (size_t i = 0; i < kCallsPerTurn; ++i) {
     std::function<void()> call;
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const base::MutexLock lock(mutex_);
       if (posted_.empty()) return false;
       call = std::move(posted_.front());
       posted_.pop_front();

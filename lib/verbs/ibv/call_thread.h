@@ -14,10 +14,10 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 
 #include "absl/functional/function_ref.h"
 #include "lib/base/event_loop.h"
+#include "lib/base/mutex.h"
 #include "lib/os/loop_thread.h"
 
 namespace tokamak::verbs::ibv {
@@ -43,8 +43,8 @@ class CallThread final {
 
   bool RunSome();  // whether there are more
 
-  std::mutex mutex_;
-  std::deque<std::function<void()>> posted_;  // guarded by mutex_
+  base::Mutex mutex_;
+  std::deque<std::function<void()>> posted_ ABSL_GUARDED_BY(mutex_);
   os::LoopThread thread_;
   std::unique_ptr<base::Signal> more_;  // dropped by the thread
 };

@@ -42,7 +42,7 @@ bool CompletionChannel::TakeEvent() {
 }
 
 absl::StatusOr<std::shared_ptr<CompletionChannel>> CompletionChannels::Of(ibv_context* device, os::EpollLoop& loop) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const auto gone = [](const std::weak_ptr<CompletionChannel>& one) { return one.expired(); };
   channels_.erase(std::remove_if(channels_.begin(), channels_.end(), gone), channels_.end());
   for (const std::weak_ptr<CompletionChannel>& one : channels_) {

@@ -11,10 +11,10 @@
 #include <infiniband/verbs.h>
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "lib/base/mutex.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/verbs/ibv/async_events.h"
 
@@ -63,8 +63,8 @@ class CompletionChannels final {
   absl::StatusOr<std::shared_ptr<CompletionChannel>> Of(ibv_context* device, os::EpollLoop& loop);
 
  private:
-  std::mutex mutex_;
-  std::vector<std::weak_ptr<CompletionChannel>> channels_;  // guarded by mutex_
+  base::Mutex mutex_;
+  std::vector<std::weak_ptr<CompletionChannel>> channels_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tokamak::verbs::ibv

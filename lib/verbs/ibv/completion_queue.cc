@@ -201,12 +201,12 @@ void CompletionCore::OnChannelEvent() {
 
 void CompletionCore::Add(CompletionOwner& owner) {
   owners_[owner.completion_number()] = &owner;
-  const std::lock_guard<std::mutex> lock(overrun_mutex_);
+  const base::MutexLock lock(overrun_mutex_);
   doomed_.push_back(&owner);
 }
 
 void CompletionCore::Remove(CompletionOwner& owner) {
-  const std::lock_guard<std::mutex> lock(overrun_mutex_);
+  const base::MutexLock lock(overrun_mutex_);
   doomed_.erase(std::remove(doomed_.begin(), doomed_.end(), &owner), doomed_.end());
 }
 
@@ -238,7 +238,7 @@ void CompletionCore::AddFlush(uint32_t number, uint64_t wr_id) {
 void CompletionCore::OnAsyncEvent(ibv_event_type event) {
   if (event != IBV_EVENT_CQ_ERR) return;
   dead_ = true;
-  const std::lock_guard<std::mutex> lock(overrun_mutex_);
+  const base::MutexLock lock(overrun_mutex_);
   for (CompletionOwner* owner : doomed_) owner->Fail();
 }
 

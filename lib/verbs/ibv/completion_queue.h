@@ -21,13 +21,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "lib/base/mutex.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/poller.h"
 #include "lib/verbs/ibv/completion_channel.h"
@@ -145,8 +145,8 @@ class CompletionCore final : public CompletionTarget {
   CompletionOwner* last_ = nullptr;  // that was found
 
   std::atomic<bool> dead_{false};  // overrun
-  std::mutex overrun_mutex_;
-  std::vector<CompletionOwner*> doomed_;  // by an overrun; under overrun_mutex_
+  base::Mutex overrun_mutex_;
+  std::vector<CompletionOwner*> doomed_ ABSL_GUARDED_BY(overrun_mutex_);  // by an overrun
 };
 
 class IbvCompletionQueue final : public CompletionQueue, private os::Poller {

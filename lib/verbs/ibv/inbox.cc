@@ -11,13 +11,13 @@ Inbox::Inbox(base::EventLoop& loop)
 
 Inbox::~Inbox() {
   std::deque<std::function<void()>> unread;  // dropped without the lock
-  const std::lock_guard<std::mutex> lock(shared_->mutex);
+  const base::MutexLock lock(shared_->mutex);
   shared_->signal = nullptr;
   unread.swap(shared_->tasks);
 }
 
 void Inbox::Sender::Send(std::function<void()> task) const {
-  const std::lock_guard<std::mutex> lock(shared_->mutex);
+  const base::MutexLock lock(shared_->mutex);
   if (shared_->signal == nullptr) return;
   shared_->tasks.push_back(std::move(task));
   shared_->signal->Raise();
@@ -28,7 +28,7 @@ void Inbox::Run(std::shared_ptr<Shared> shared) {
   for (;;) {
     std::function<void()> task;
     {
-      const std::lock_guard<std::mutex> lock(shared->mutex);
+      const base::MutexLock lock(shared->mutex);
       if (shared->signal == nullptr || shared->tasks.empty()) return;
       task = std::move(shared->tasks.front());
       shared->tasks.pop_front();

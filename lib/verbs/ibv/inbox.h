@@ -8,9 +8,9 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 
 #include "lib/base/event_loop.h"
+#include "lib/base/mutex.h"
 
 namespace tokamak::verbs::ibv {
 
@@ -38,9 +38,9 @@ class Inbox final {
 
  private:
   struct Shared {
-    std::mutex mutex;
-    base::Signal* signal = nullptr;           // guarded by mutex; null once the inbox was dropped
-    std::deque<std::function<void()>> tasks;  // guarded by mutex
+    base::Mutex mutex;
+    base::Signal* signal ABSL_GUARDED_BY(mutex) = nullptr;  // null once the inbox was dropped
+    std::deque<std::function<void()>> tasks ABSL_GUARDED_BY(mutex);
   };
 
   static void Run(std::shared_ptr<Shared> shared);

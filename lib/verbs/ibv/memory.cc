@@ -21,7 +21,7 @@ bool HasLetGo(int error) { return error == 0 || error == EIO || error == ENODEV;
 
 Domain::~Domain() {
   {
-    const std::lock_guard<std::mutex> lock(members_mutex_);
+    const base::MutexLock lock(members_mutex_);
     (void)TryKeptAgain();
   }
   const int error = ibv_dealloc_pd(pd_);
@@ -31,7 +31,7 @@ Domain::~Domain() {
 void Domain::TakeBack(const char* call, Revoke revoke) {
   const int error = revoke();
   if (HasLetGo(error)) return;
-  const std::lock_guard<std::mutex> lock(members_mutex_);
+  const base::MutexLock lock(members_mutex_);
   kept_.push_back({call, std::move(revoke)});
   for (DomainMember* member : members_) member->MemoryWasNotRevoked();
   LOG(ERROR) << context_->name() << ": " << call << ": " << std::strerror(error)
@@ -45,14 +45,14 @@ void Domain::TakeBackWindow(ibv_mw* window) {
 }
 
 absl::Status Domain::Add(DomainMember& member) {
-  const std::lock_guard<std::mutex> lock(members_mutex_);
+  const base::MutexLock lock(members_mutex_);
   if (absl::Status s = TryKeptAgain(); !s.ok()) return s;
   members_.push_back(&member);
   return absl::OkStatus();
 }
 
 void Domain::Remove(DomainMember& member) {
-  const std::lock_guard<std::mutex> lock(members_mutex_);
+  const base::MutexLock lock(members_mutex_);
   members_.erase(std::remove(members_.begin(), members_.end(), &member), members_.end());
 }
 
@@ -103,7 +103,7 @@ absl::StatusOr<std::unique_ptr<IbvMemoryRegion>> IbvMemoryRegion::Register(std::
 
 IbvMemoryRegion::~IbvMemoryRegion() {
   {
-    const std::lock_guard<std::mutex> lock(domain_->windows_mutex());
+    const base::MutexLock lock(domain_->windows_mutex());
     for (IbvMemoryWindow* window : windows_) {
       domain_->TakeBackWindow(window->window_);
       window->window_ = nullptr;
@@ -122,7 +122,7 @@ absl::StatusOr<std::unique_ptr<IbvMemoryWindow>> IbvMemoryWindow::Allocate(std::
 }
 
 IbvMemoryWindow::~IbvMemoryWindow() {
-  const std::lock_guard<std::mutex> lock(domain_->windows_mutex());
+  const base::MutexLock lock(domain_->windows_mutex());
   Leave();
   if (window_ != nullptr) domain_->TakeBackWindow(window_);
 }
@@ -130,13 +130,14 @@ IbvMemoryWindow::~IbvMemoryWindow() {
 absl::Status IbvMemoryWindow::PrepareBind(const SendRequest& request, const std::shared_ptr<QueuePairLife>& life,
                                           ibv_send_wr* to) {
   auto& region = static_cast<IbvMemoryRegion&>(*request.bind.region);
-  const std::lock_guard<std::mutex> lock(domain_->windows_mutex());
+  const base::MutexLock lock(domain_->windows_mutex());
   const bool stranded = life_ != nullptr && life_ != life && life_->over.load();
   if (window_ == nullptr || stranded) {
     if (absl::Status s = Replace(); !s.ok()) return s;
   }
   // Between domains the device refuses it, when its turn comes.
   if (region.domain_ == domain_) {
+    region.domain_->windows_mutex().AssertHeld();  // the same
     Leave();
     region.windows_.push_back(this);
     region_ = &region;
@@ -152,7 +153,7 @@ absl::Status IbvMemoryWindow::PrepareBind(const SendRequest& request, const std:
 }
 
 void IbvMemoryWindow::Posted(uint32_t rkey) {
-  const std::lock_guard<std::mutex> lock(domain_->windows_mutex());
+  const base::MutexLock lock(domain_->windows_mutex());
   if (window_ != nullptr) window_->rkey = rkey;
   rkey_ = rkey;
 }
@@ -168,6 +169,7 @@ absl::Status IbvMemoryWindow::Replace() {
 
 void IbvMemoryWindow::Leave() {
   if (region_ == nullptr) return;
+  region_->domain_->windows_mutex().AssertHeld();  // it is of the same domain
   std::vector<IbvMemoryWindow*>& all = region_->windows_;
   all.erase(std::remove(all.begin(), all.end(), this), all.end());
   region_ = nullptr;

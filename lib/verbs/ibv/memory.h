@@ -11,7 +11,7 @@
 // could be taken back after all.
 //
 // Thread rule: see verbs.h. A region may be dropped on any thread, so what it knows of windows is
-// under the domain's mutex.
+// guarded by the domain.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -20,12 +20,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "lib/base/mutex.h"
 #include "lib/verbs/ibv/context.h"
 #include "lib/verbs/verbs.h"
 
@@ -58,7 +58,7 @@ class Domain final {
   Context& context() const { return *context_; }
   const std::shared_ptr<Context>& shared_context() const { return context_; }
   ibv_pd* pd() const { return pd_; }
-  std::mutex& windows_mutex() { return windows_mutex_; }
+  base::Mutex& windows_mutex() ABSL_LOCK_RETURNED(windows_mutex_) { return windows_mutex_; }
 
   // Carries `revoke` out, which is `call` of libibverbs. Where the device refuses, all queue pairs
   // of the domain end and it is tried again later. From any thread.
@@ -76,14 +76,14 @@ class Domain final {
     Revoke revoke;
   };
 
-  absl::Status TryKeptAgain();  // the mutex is held
+  absl::Status TryKeptAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(members_mutex_);
 
   const std::shared_ptr<Context> context_;
   ibv_pd* const pd_;
-  std::mutex windows_mutex_;
-  std::mutex members_mutex_;
-  std::vector<DomainMember*> members_;  // guarded by members_mutex_
-  std::vector<Kept> kept_;              // the same: what the device did not let go of
+  base::Mutex windows_mutex_;
+  base::Mutex members_mutex_;
+  std::vector<DomainMember*> members_ ABSL_GUARDED_BY(members_mutex_);
+  std::vector<Kept> kept_ ABSL_GUARDED_BY(members_mutex_);  // what the device did not let go of
 };
 
 // Whether a queue pair, since its last reset, may still open windows to a peer. Windows that it
@@ -114,7 +114,7 @@ class IbvMemoryRegion final : public MemoryRegion {
   const std::shared_ptr<Domain> domain_;
   ibv_mr* const region_;
   const absl::Span<uint8_t> memory_;
-  std::vector<IbvMemoryWindow*> windows_;  // bound here last; under the domain's mutex
+  std::vector<IbvMemoryWindow*> windows_ ABSL_GUARDED_BY(domain_->windows_mutex());  // bound here last
 };
 
 class IbvMemoryWindow final : public MemoryWindow {
@@ -139,14 +139,15 @@ class IbvMemoryWindow final : public MemoryWindow {
  private:
   friend class IbvMemoryRegion;
 
-  absl::Status Replace();
-  void Leave();
+  absl::Status Replace() ABSL_EXCLUSIVE_LOCKS_REQUIRED(domain_->windows_mutex());
+  void Leave() ABSL_EXCLUSIVE_LOCKS_REQUIRED(domain_->windows_mutex());
 
   const std::shared_ptr<Domain> domain_;
-  ibv_mw* window_;  // null once its region was dropped; under the domain's mutex
+  ibv_mw* window_ ABSL_GUARDED_BY(domain_->windows_mutex());  // null once its region was dropped
   uint32_t rkey_;
-  IbvMemoryRegion* region_ = nullptr;    // that it was bound in last; under the domain's mutex
-  std::shared_ptr<QueuePairLife> life_;  // of the queue pair that it was bound through last
+  // That it was bound in last, and the life of the queue pair that it was bound through last.
+  IbvMemoryRegion* region_ ABSL_GUARDED_BY(domain_->windows_mutex()) = nullptr;
+  std::shared_ptr<QueuePairLife> life_ ABSL_GUARDED_BY(domain_->windows_mutex());
 };
 
 }  // namespace tokamak::verbs::ibv

@@ -17,28 +17,28 @@ bool Lives(pid_t thread) { return syscall(SYS_tgkill, getpid(), thread, 0) == 0 
 }  // namespace
 
 void EventTakers::Asks(int channel) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const auto told = told_.find(channel);
   if (told == told_.end() || told->second != ThisThread()) return;
   told_.erase(told);
-  asked_.notify_all();
+  asked_.NotifyAll();
 }
 
 void EventTakers::IsTold(int channel) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   told_[channel] = ThisThread();
 }
 
 void EventTakers::AwaitOthers(int channel) {
   const os::NoCancellation no_cancellation;
-  std::unique_lock<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const auto until = std::chrono::steady_clock::now() + longest_;
   while (Owes(channel)) {
     if (std::chrono::steady_clock::now() >= until) {
       told_.erase(channel);
       return;
     }
-    asked_.wait_for(lock, kLook);
+    asked_.WaitUntil(mutex_, std::chrono::steady_clock::now() + kLook);
   }
 }
 
@@ -48,9 +48,9 @@ bool EventTakers::Owes(int channel) const {
 }
 
 void EventTakers::Forget(int channel) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   told_.erase(channel);
-  asked_.notify_all();
+  asked_.NotifyAll();
 }
 
 }  // namespace tokamak::verbs::kernel

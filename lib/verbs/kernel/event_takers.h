@@ -12,11 +12,10 @@
 #include <sys/types.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <map>
-#include <mutex>
 
 #include "absl/base/thread_annotations.h"
+#include "lib/base/mutex.h"
 
 namespace tokamak::verbs::kernel {
 
@@ -42,8 +41,8 @@ class EventTakers final {
   bool Owes(int channel) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::chrono::milliseconds longest_;
-  std::mutex mutex_;
-  std::condition_variable asked_;
+  base::Mutex mutex_;
+  base::CondVar asked_;
   std::map<int, pid_t> told_
       ABSL_GUARDED_BY(mutex_);  // by channel, the thread that was told last and has not asked since
 };

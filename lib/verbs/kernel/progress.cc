@@ -159,16 +159,16 @@ void Progress::Poll() {
   const os::NoCancellation no_cancellation;
   polls_.fetch_add(1, std::memory_order_relaxed);
   if (empty_polls_.fetch_add(1, std::memory_order_relaxed) % kPollsPerYield == kPollsPerYield - 1) sched_yield();
-  if (!mutex_.try_lock()) return;
+  if (!mutex_.TryLock()) return;
   loop_.Attend();
   if (RunRounds(kMostRounds)) empty_polls_.store(0, std::memory_order_relaxed);
   Settle(Waits::kNobody);
-  mutex_.unlock();
+  mutex_.Unlock();
 }
 
 void Progress::ExpectSleep() {
   const os::NoCancellation no_cancellation;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   polls_.store(0, std::memory_order_relaxed);
   polls_seen_ = 0;
   if (mode_ == Mode::kStandby && waits_ == waits_seen_) WakeThread();
@@ -180,15 +180,13 @@ int Progress::WaitReadable(int descriptor) {
   return wait.Run();
 }
 
-bool Progress::SpinUntilReadable(int descriptor, std::unique_lock<std::mutex>& lock) {
+bool Progress::SpinUntilReadable(int descriptor) {
   ++waits_;
   if (mode_ == Mode::kWatching) WakeThread();
   const base::Time until = loop_.Now() + kSpin;
   while (!IsReadable(descriptor)) {
     if (loop_.Now() >= until) return false;
-    lock.unlock();
-    sched_yield();
-    lock.lock();
+    mutex_.RunUnlocked([] { sched_yield(); });
     loop_.Attend();
     RunRounds(1);
   }
@@ -197,11 +195,11 @@ bool Progress::SpinUntilReadable(int descriptor, std::unique_lock<std::mutex>& l
 }
 
 bool Progress::Wait::TakeStep(tokamak_sleep* sleep) {
-  std::unique_lock<std::mutex> lock(progress_.mutex_);
+  const base::MutexLock lock(progress_.mutex_);
   if (slept_ == Slept::kNot) {
     began_ = progress_.loop_.Now();
     const bool spins = !progress_.waiter_ && progress_.last_wait_ <= kShortWait;
-    if (spins && progress_.SpinUntilReadable(descriptor_, lock)) return End(0);
+    if (spins && progress_.SpinUntilReadable(descriptor_)) return End(0);
   }
   if (slept_ == Slept::kAtLoop) {
     progress_.LeaveLoop();
@@ -241,7 +239,7 @@ bool Progress::Wait::End(int error) {
 
 void Progress::Wait::BeCancelled() {
   if (slept_ == Slept::kAtLoop) {
-    const std::lock_guard<std::mutex> lock(progress_.mutex_);
+    const base::MutexLock lock(progress_.mutex_);
     progress_.LeaveLoop();
     progress_.Settle(Waits::kNobody);
   }
@@ -270,7 +268,7 @@ Progress::Mode Progress::NextMode() {
 
 // Looks a little longer at a network that was busy when the thread last looked, in place of going
 // to sleep and being woken at once.
-void Progress::SpinABit(std::unique_lock<std::mutex>& lock) {
+void Progress::SpinABit() {
   const uint64_t waits = waits_;
   const uint64_t polls = polls_.load(std::memory_order_relaxed);
   const auto others_work = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -279,9 +277,7 @@ void Progress::SpinABit(std::unique_lock<std::mutex>& lock) {
   const base::Time longest = loop_.Now() + kGrace;
   base::Time until = loop_.Now() + kThreadSpin;
   while (loop_.Now() < std::min(until, longest) && !others_work() && !stopping_.load()) {
-    lock.unlock();
-    sched_yield();
-    lock.lock();
+    mutex_.RunUnlocked([] { sched_yield(); });
     loop_.Attend();
     if (RunRounds(1)) until = loop_.Now() + kThreadSpin;
   }
@@ -289,11 +285,11 @@ void Progress::SpinABit(std::unique_lock<std::mutex>& lock) {
 }
 
 void Progress::RunThread() {
-  std::unique_lock<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   while (!stopping_.load()) {
     const Mode next = NextMode();
     if (next == Mode::kWatching && std::exchange(worked_, false)) {
-      SpinABit(lock);
+      SpinABit();
       continue;
     }
     base::Duration wait = next == Mode::kStandby ? kGrace : kLong;
@@ -302,13 +298,13 @@ void Progress::RunThread() {
       watches_until_ = loop_.Now() + wait;
     }
     mode_ = next;
-    lock.unlock();
     // Only who watches looks at the loop's descriptor.
     pollfd both[] = {{control_.get(), POLLIN, 0}, {next == Mode::kWatching ? loop_.descriptor() : -1, POLLIN, 0}};
-    WaitFor(both, wait);
-    uint64_t woken = 0;
-    if ((both[0].revents & POLLIN) != 0 && read(control_.get(), &woken, sizeof(woken)) < 0) woken = 0;
-    lock.lock();
+    mutex_.RunUnlocked([&] {
+      WaitFor(both, wait);
+      uint64_t woken = 0;
+      if ((both[0].revents & POLLIN) != 0 && read(control_.get(), &woken, sizeof(woken)) < 0) woken = 0;
+    });
     mode_ = Mode::kAtWork;
     if (next == Mode::kWatching) {
       worked_ = (both[1].revents & POLLIN) != 0;

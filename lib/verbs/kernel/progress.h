@@ -23,10 +23,10 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
+#include "lib/base/mutex.h"
 #include "lib/base/time.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/file_descriptor.h"
@@ -47,13 +47,13 @@ class Progress final {
   class ABSL_SCOPED_LOCKABLE Hold final {
    public:
     explicit Hold(Progress& progress) ABSL_EXCLUSIVE_LOCK_FUNCTION(progress.mutex_) : progress_(progress) {
-      progress_.mutex_.lock();
+      progress_.mutex_.Lock();
       progress_.loop_.Attend();
       progress_.polls_.fetch_add(kPollsPerCall, std::memory_order_relaxed);
     }
     ~Hold() ABSL_UNLOCK_FUNCTION() {
       progress_.Settle(Waits::kNobody);
-      progress_.mutex_.unlock();
+      progress_.mutex_.Unlock();
     }
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
@@ -68,12 +68,12 @@ class Progress final {
   class ABSL_SCOPED_LOCKABLE Doorbell final {
    public:
     explicit Doorbell(Progress& progress) ABSL_EXCLUSIVE_LOCK_FUNCTION(progress.mutex_) : progress_(progress) {
-      progress_.mutex_.lock();
+      progress_.mutex_.Lock();
       progress_.loop_.Attend();
     }
     ~Doorbell() ABSL_UNLOCK_FUNCTION() {
       progress_.RunRaised();
-      progress_.mutex_.unlock();
+      progress_.mutex_.Unlock();
     }
     Doorbell(const Doorbell&) = delete;
     Doorbell& operator=(const Doorbell&) = delete;
@@ -123,19 +123,19 @@ class Progress final {
 
   base::Duration Settle(Waits waits) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   base::Duration Announce(Waits waits) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool SpinUntilReadable(int descriptor, std::unique_lock<std::mutex>& lock) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool SpinUntilReadable(int descriptor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LeaveLoop() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WakeThread() { Wake(control_); }
   static void Wake(const os::FileDescriptor& control);
   void RunThread();
-  void SpinABit(std::unique_lock<std::mutex>& lock) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SpinABit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Mode NextMode() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  os::EpollLoop& loop_;
+  os::EpollLoop& loop_ ABSL_GUARDED_BY(mutex_);
   const std::function<void()> before_round_;
   const os::FileDescriptor control_;         // wakes the thread
   const os::FileDescriptor waiter_control_;  // wakes a program's thread that waits for the loop
-  std::mutex mutex_;
+  base::Mutex mutex_;
   std::atomic<uint64_t> polls_{0};
   std::atomic<uint32_t> empty_polls_{0};  // in a row
   std::atomic<bool> stopping_{false};

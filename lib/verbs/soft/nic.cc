@@ -139,7 +139,7 @@ void Nic::EndTurn() {
   if (has_work()) Wake();
   nic_state_.alarms.End();
   in_turn_ = false;
-  mutex_.unlock();
+  mutex_.Unlock();
 }
 
 void Nic::Dispatch(const Packet& packet) {

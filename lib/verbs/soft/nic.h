@@ -55,10 +55,10 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   // An owner's call: the mutex, and at the end a wake-up for whoever has something to do then.
   class ABSL_SCOPED_LOCKABLE Control final {
    public:
-    explicit Control(Nic& nic) ABSL_EXCLUSIVE_LOCK_FUNCTION(kNicMutex) : nic_(nic) { nic_.mutex_.lock(); }
+    explicit Control(Nic& nic) ABSL_EXCLUSIVE_LOCK_FUNCTION(kNicMutex) : nic_(nic) { nic_.mutex_.Lock(); }
     ~Control() ABSL_UNLOCK_FUNCTION() {
       nic_.LeaveControl();
-      nic_.mutex_.unlock();
+      nic_.mutex_.Unlock();
     }
     Control(const Control&) = delete;
     Control& operator=(const Control&) = delete;

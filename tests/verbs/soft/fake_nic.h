@@ -9,7 +9,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -160,7 +159,7 @@ class FakeNic final : public Management, public std::enable_shared_from_this<Fak
     alarms_.Fire();
     work();
     alarms_.End();
-    mutex_.unlock();
+    mutex_.Unlock();
   }
 
   FakeWire& wire_;
@@ -178,7 +177,7 @@ class FakeQueuePair final : public QueuePair {
  public:
   FakeQueuePair(FakeNic& nic, uint32_t number) : nic_(nic), number_(number) {}
   ~FakeQueuePair() override {
-    std::lock_guard<NicMutex> lock(nic_.mutex());
+    NicLock lock(nic_.mutex());
     if (nic_.queue_pairs.at(number_).watched) nic_.manager->OnDropped(number_);
     nic_.queue_pairs.erase(number_);
   }

@@ -42,7 +42,7 @@ Departures::Departures(CmChannelHandle channel, os::FileDescriptor wake)
 
 Departures::~Departures() {
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const base::MutexLock lock(mutex_);
     stopping_ = true;
   }
   const uint64_t one = 1;
@@ -73,7 +73,7 @@ void Departures::Add(rdma_cm_id* id, int64_t until) {
     }
   }
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const base::MutexLock lock(mutex_);
     arrived_.push_back({id, until});
   }
   // Also for events that came with the id: the kernel moves them without a word.
@@ -90,7 +90,7 @@ void Departures::Run() {
     PCHECK(read(wake_.get(), &raised, sizeof(raised)) == sizeof(raised) || errno == EAGAIN);
     bool stopping = false;
     {
-      std::lock_guard<std::mutex> lock(mutex_);
+      const base::MutexLock lock(mutex_);
       leaving_.insert(leaving_.end(), arrived_.begin(), arrived_.end());
       arrived_.clear();
       stopping = stopping_;

@@ -19,11 +19,11 @@
 
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "lib/base/mutex.h"
 #include "lib/base/time.h"
 #include "lib/os/file_descriptor.h"
 #include "lib/verbs/ibv/cm/cm_channel.h"
@@ -69,9 +69,9 @@ class Departures final {
 
   const CmChannelHandle channel_;
   const os::FileDescriptor wake_;
-  std::mutex mutex_;
-  std::deque<Leaving> arrived_;  // guarded by mutex_
-  bool stopping_ = false;        // guarded by mutex_
+  base::Mutex mutex_;
+  std::deque<Leaving> arrived_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<Leaving> leaving_;  // the thread's own, in the order in which they came
   std::thread thread_;
 };

@@ -48,7 +48,7 @@ bool ChangesPaths(const ibv_async_event& event, uint8_t port) {
 }
 
 std::optional<ibv_path_data> PathCache::Find(const Address& peer) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const auto it = paths_.find(peer.ip);
   if (it == paths_.end()) return std::nullopt;
   if (!IsOld(it->second)) return it->second.data;
@@ -57,7 +57,7 @@ std::optional<ibv_path_data> PathCache::Find(const Address& peer) {
 }
 
 void PathCache::Keep(const Address& peer, const ibv_path_data& path) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   paths_[peer.ip] = {path, clock_()};
   if (paths_.size() <= kMaxPaths) return;
   paths_.erase(std::min_element(paths_.begin(), paths_.end(),
@@ -65,12 +65,12 @@ void PathCache::Keep(const Address& peer, const ibv_path_data& path) {
 }
 
 void PathCache::Forget(const Address& peer) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   paths_.erase(peer.ip);
 }
 
 void PathCache::Clear() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   paths_.clear();
 }
 

@@ -16,9 +16,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 
+#include "lib/base/mutex.h"
 #include "lib/base/time.h"
 #include "lib/verbs/types.h"
 
@@ -55,8 +55,8 @@ class PathCache final {
   bool IsOld(const Path& path) const;
 
   const Clock clock_;
-  std::mutex mutex_;
-  std::map<Host, Path> paths_;  // guarded by mutex_
+  base::Mutex mutex_;
+  std::map<Host, Path> paths_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tokamak::verbs::ibv

@@ -17,7 +17,7 @@
 namespace tokamak::verbs::ibv {
 
 absl::StatusOr<std::shared_ptr<CmChannel>> RdmaCmCore::ChannelOf(os::EpollLoop& loop) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   for (auto it = channels_.begin(); it != channels_.end();) it = it->second.expired() ? channels_.erase(it) : ++it;
   const auto it = channels_.find(&loop);
   if (it != channels_.end()) {
@@ -65,17 +65,17 @@ void RdmaCmCore::NoteOwnAddress(const absl::Status& found) {
 }
 
 void RdmaCmCore::AwaitData(uint32_t queue_pair_number, rdma_cm_id* id) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   awaiting_[queue_pair_number] = id;
 }
 
 void RdmaCmCore::StopAwaiting(uint32_t queue_pair_number) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   awaiting_.erase(queue_pair_number);
 }
 
 void RdmaCmCore::OnFirstData(uint32_t queue_pair_number) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const auto it = awaiting_.find(queue_pair_number);
   if (it == awaiting_.end()) return;
   if (rdma_notify(it->second, IBV_EVENT_COMM_EST) != 0) VLOG(1) << "rdma_notify: " << std::strerror(errno);

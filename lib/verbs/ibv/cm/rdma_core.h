@@ -10,9 +10,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 
 #include "absl/status/statusor.h"
+#include "lib/base/mutex.h"
 #include "lib/verbs/ibv/cm/cm_channel.h"
 #include "lib/verbs/ibv/cm/departures.h"
 #include "lib/verbs/ibv/cm/path_cache.h"
@@ -53,9 +53,9 @@ class RdmaCmCore final {
   const std::unique_ptr<Departures> departures_;
   PathCache paths_{&os::EpollLoop::MonotonicNanoseconds};
   std::atomic<bool> address_gone_{false};
-  std::mutex mutex_;
-  std::map<os::EpollLoop*, std::weak_ptr<CmChannel>> channels_;  // guarded by mutex_
-  std::map<uint32_t, rdma_cm_id*> awaiting_;                     // guarded by mutex_
+  base::Mutex mutex_;
+  std::map<os::EpollLoop*, std::weak_ptr<CmChannel>> channels_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint32_t, rdma_cm_id*> awaiting_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tokamak::verbs::ibv

@@ -9,9 +9,9 @@
 namespace tokamak::verbs::ibv {
 
 absl::Status ProviderQueuePair::Make() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   if (tried()) return made_;
-  made_ = [this]() -> absl::Status {
+  made_ = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
     if (destroyed_ || ended()) return absl::CancelledError("the queue pair ended before its device had made it");
     errno = 0;
     ibv_qp* const made = ibv_create_qp(domain_, &wanted_);
@@ -29,7 +29,7 @@ absl::Status ProviderQueuePair::Make() {
 }
 
 int ProviderQueuePair::Walk(const ibv_qp_attr& attributes, int mask, Walker* walker) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const bool moves = (mask & IBV_QP_STATE) != 0;
   const bool ends = moves && attributes.qp_state == IBV_QPS_ERR;
   const bool resets = moves && attributes.qp_state == IBV_QPS_RESET;
@@ -55,7 +55,7 @@ int ProviderQueuePair::Walk(const ibv_qp_attr& attributes, int mask, Walker* wal
 int ProviderQueuePair::Destroy() {
   ibv_qp* destroyed = nullptr;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const base::MutexLock lock(mutex_);
     destroyed_ = true;
     std::swap(destroyed, queue_pair_);
   }

@@ -14,9 +14,9 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 
 #include "absl/status/status.h"
+#include "lib/base/mutex.h"
 #include "lib/verbs/ibv/translation/attributes.h"
 
 namespace tokamak::verbs::ibv {
@@ -56,8 +56,8 @@ class ProviderQueuePair final {
   bool tried() const { return tried_.load(std::memory_order_acquire); }        // Make has an answer
   uint32_t number() const { return number_.load(std::memory_order_acquire); }  // once it is made
 
-  // Of the thread that calls Destroy, once it is made.
-  ibv_qp* get() const { return queue_pair_; }
+  // Of the thread that calls Destroy, once it is made: until then nobody changes it.
+  ibv_qp* get() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return queue_pair_; }
 
   // ibv_modify_qp: 0, or an errno, positive. ECANCELED, asking nobody: its walker was stopped, it
   // has ended, or it is gone or not made.
@@ -74,10 +74,10 @@ class ProviderQueuePair final {
   ibv_pd* const domain_;
   ibv_qp_init_attr wanted_;
   Step init_;
-  std::mutex mutex_;              // held during each call but ibv_destroy_qp, which waits for events that may take it
-  absl::Status made_;             // guarded by mutex_
-  bool destroyed_ = false;        // guarded by mutex_
-  ibv_qp* queue_pair_ = nullptr;  // guarded by mutex_; see get()
+  base::Mutex mutex_;  // held during each call but ibv_destroy_qp, which waits for events that may take it
+  absl::Status made_ ABSL_GUARDED_BY(mutex_);
+  bool destroyed_ ABSL_GUARDED_BY(mutex_) = false;
+  ibv_qp* queue_pair_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::atomic<bool> tried_{false};
   std::atomic<uint32_t> number_{0};
   std::atomic<bool> ready_{false};

@@ -11,9 +11,9 @@ namespace tokamak::verbs::ibv {
 // What the thread and the handle of one search share.
 struct RouteSearches::Shared {
   std::atomic<bool> ended{false};  // the thread does nothing more but return
-  std::mutex mutex;
-  base::Signal* signal = nullptr;  // guarded by mutex; null once the search was dropped
-  absl::Status result;             // guarded by mutex; set before the signal is raised
+  base::Mutex mutex;
+  base::Signal* signal ABSL_GUARDED_BY(mutex) = nullptr;  // null once the search was dropped
+  absl::Status result ABSL_GUARDED_BY(mutex);             // set before the signal is raised
 };
 
 class RouteSearches::Handle final : public Search {
@@ -23,7 +23,7 @@ class RouteSearches::Handle final : public Search {
     shared_->signal = signal_.get();
   }
   ~Handle() override {
-    const std::lock_guard<std::mutex> lock(shared_->mutex);
+    const base::MutexLock lock(shared_->mutex);
     shared_->signal = nullptr;
   }
 
@@ -31,7 +31,7 @@ class RouteSearches::Handle final : public Search {
   void Tell() {
     absl::Status result;
     {
-      const std::lock_guard<std::mutex> lock(shared_->mutex);
+      const base::MutexLock lock(shared_->mutex);
       result = shared_->result;
     }
     const std::function<void(const absl::Status&)> found = std::move(found_);  // it may drop this
@@ -49,7 +49,7 @@ RouteSearches::~RouteSearches() {
 
 std::unique_ptr<RouteSearches::Search> RouteSearches::Start(base::EventLoop& loop, const PeerPort& peer,
                                                             std::function<void(const absl::Status&)> found) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const base::MutexLock lock(mutex_);
   const auto ended =
       std::partition(running_.begin(), running_.end(), [](const Running& one) { return !one.shared->ended.load(); });
   std::for_each(ended, running_.end(), [](Running& one) { one.thread.join(); });
@@ -60,7 +60,7 @@ std::unique_ptr<RouteSearches::Search> RouteSearches::Start(base::EventLoop& loo
   running_.push_back({shared, os::StartThread({"ibv-route"}, [find = find_, peer, shared] {
                         const absl::Status result = find(peer);
                         {
-                          const std::lock_guard<std::mutex> guard(shared->mutex);
+                          const base::MutexLock guard(shared->mutex);
                           shared->result = result;
                           if (shared->signal != nullptr) shared->signal->Raise();
                         }

@@ -14,12 +14,12 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "lib/base/event_loop.h"
+#include "lib/base/mutex.h"
 #include "lib/base/time.h"
 #include "lib/verbs/ibv/translation/attributes.h"
 
@@ -59,8 +59,8 @@ class RouteSearches final {
   };
 
   const FindRoute find_;
-  std::mutex mutex_;
-  std::vector<Running> running_;  // guarded by mutex_; those that have ended are joined by the next Start
+  base::Mutex mutex_;
+  std::vector<Running> running_ ABSL_GUARDED_BY(mutex_);  // those that have ended are joined by the next Start
 };
 
 }  // namespace tokamak::verbs::ibv

@@ -128,7 +128,8 @@ uint16_t CmId::ChoosePortOfDevice() const {
   for (UserDevice* device : devices_) {
     if (device == nullptr || (device_ != nullptr && device != device_)) continue;
     absl::StatusOr<uint16_t> port = uint16_t{0};
-    device->nic().WithManager([&](soft::SoftConnectionManager& manager) { port = ChoosePort(manager); });
+    device->nic().WithManager([&](soft::SoftConnectionManager& manager)
+                                  REQUIRES_NIC_MUTEX { port = ChoosePort(manager); });
     return port.value_or(0);
   }
   return 0;

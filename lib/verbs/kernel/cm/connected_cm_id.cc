@@ -35,7 +35,7 @@ void TellReads(const Message& message, rdma_ucm_conn_param* connection) {
 ConnectedCmId::~ConnectedCmId() {
   CloseAll();
   if (device_ == nullptr) return;
-  device_->nic().WithManager([this](soft::SoftConnectionManager& manager) {
+  device_->nic().WithManager([this](soft::SoftConnectionManager& manager) REQUIRES_NIC_MUTEX {
     if (state_ == State::kAsked) manager.RejectOutside(request_->key, soft::RejMad());
     if (key != 0) manager.Forget(*this);
   });
@@ -48,12 +48,12 @@ ConnectedCmId::Listening::Listening(ConnectedCmId& id, UserDevice& device)
 
 ConnectedCmId::Listening::~Listening() {
   if (!open_) return;
-  device_.nic().WithManager([this](soft::SoftConnectionManager& manager) { manager.Forget(*this); });
+  device_.nic().WithManager([this](soft::SoftConnectionManager& manager) REQUIRES_NIC_MUTEX { manager.Forget(*this); });
 }
 
 int ConnectedCmId::Listening::Open(uint16_t port) {
   absl::StatusOr<uint16_t> opened = uint16_t{0};
-  device_.nic().WithManager([&](soft::SoftConnectionManager& manager) {
+  device_.nic().WithManager([&](soft::SoftConnectionManager& manager) REQUIRES_NIC_MUTEX {
     opened = manager.ListenOutside(*this, port);
     if (!opened.ok()) return;
     address_ = device_.nic().address();
@@ -66,7 +66,8 @@ int ConnectedCmId::Listening::Open(uint16_t port) {
 void ConnectedCmId::Listening::Deliver() {
   for (;;) {
     std::optional<soft::PendingRequest> request;
-    device_.nic().WithManager([&](soft::SoftConnectionManager& manager) { request = manager.TakeRequest(*this); });
+    device_.nic().WithManager([&](soft::SoftConnectionManager& manager)
+                                  REQUIRES_NIC_MUTEX { request = manager.TakeRequest(*this); });
     if (!request) return;
     id_.OnRequest(device_, *request);
   }
@@ -87,7 +88,7 @@ int ConnectedCmId::Open(UserDevice& device, uint16_t* port, std::unique_ptr<Port
 void ConnectedCmId::OnRequest(UserDevice& device, const soft::PendingRequest& request) {
   const uint32_t handle = events_->NewHandle();
   if (handle == 0) {
-    device.nic().WithManager([&](soft::SoftConnectionManager& manager) {
+    device.nic().WithManager([&](soft::SoftConnectionManager& manager) REQUIRES_NIC_MUTEX {
       manager.RejectOutside(request.key, soft::MakeRej(request.req, soft::RejectReason::kNoResources));
     });
     return;
@@ -95,7 +96,8 @@ void ConnectedCmId::OnRequest(UserDevice& device, const soft::PendingRequest& re
   auto asked = std::make_unique<ConnectedCmId>(*events_, devices_, handle, 0);
   asked->BecomeAsked(device, source_.port, request.peer);
   asked->request_ = request;
-  device.nic().WithManager([&](soft::SoftConnectionManager& manager) { asked->own_psn_ = manager.NewPsn(); });
+  device.nic().WithManager([&](soft::SoftConnectionManager& manager)
+                               REQUIRES_NIC_MUTEX { asked->own_psn_ = manager.NewPsn(); });
 
   rdma_ucm_event_resp event = MakeEvent(CmEvent::kConnectRequest);
   event.id = handle;
@@ -117,8 +119,8 @@ int ConnectedCmId::Accept(const rdma_ucm_conn_param& parameters, uint64_t uid) {
   if (parameters.valid == 0) {
     if (state_ != State::kAnswered) return EINVAL;
     absl::Status confirmed;
-    device_->nic().WithManager(
-        [&](soft::SoftConnectionManager& manager) { confirmed = manager.ConfirmOutside(*this); });
+    device_->nic().WithManager([&](soft::SoftConnectionManager& manager)
+                                   REQUIRES_NIC_MUTEX { confirmed = manager.ConfirmOutside(*this); });
     if (!confirmed.ok()) return EINVAL;
     state_ = State::kConnected;
     return 0;
@@ -129,8 +131,9 @@ int ConnectedCmId::Accept(const rdma_ucm_conn_param& parameters, uint64_t uid) {
   // Of the retries the one that asked decides.
   offer_.reliability.retry_count = request_->req.retry_count;
   absl::Status accepted;
-  device_->nic().WithManager(
-      [&](soft::SoftConnectionManager& manager) { accepted = manager.AcceptOutside(request_->key, *this, offer_); });
+  device_->nic().WithManager([&](soft::SoftConnectionManager& manager) REQUIRES_NIC_MUTEX {
+    accepted = manager.AcceptOutside(request_->key, *this, offer_);
+  });
   if (!accepted.ok()) return EINVAL;
   state_ = State::kAccepted;
   return 0;
@@ -143,7 +146,8 @@ int ConnectedCmId::Reject(const rdma_ucm_reject& rejection) {
       rejection.reason == 0 ? soft::RejectReason::kConsumer : static_cast<soft::RejectReason>(rejection.reason);
   std::copy_n(rejection.private_data, std::min<size_t>(rejection.private_data_len, rej.private_data.size()),
               rej.private_data.begin());
-  device_->nic().WithManager([&](soft::SoftConnectionManager& manager) { manager.RejectOutside(request_->key, rej); });
+  device_->nic().WithManager([&](soft::SoftConnectionManager& manager)
+                                 REQUIRES_NIC_MUTEX { manager.RejectOutside(request_->key, rej); });
   state_ = State::kOver;
   return 0;
 }
@@ -170,7 +174,7 @@ int ConnectedCmId::Connect(const rdma_ucm_conn_param& parameters) {
   if (state_ != State::kRouteResolved || parameters.valid == 0) return EINVAL;
   if (parameters.private_data_len > kRequestData) return EINVAL;
   absl::Status asked;
-  device_->nic().WithManager([&](soft::SoftConnectionManager& manager) {
+  device_->nic().WithManager([&](soft::SoftConnectionManager& manager) REQUIRES_NIC_MUTEX {
     own_psn_ = manager.NewPsn();
     offer_ = Offer(parameters);
     offer_.confirms = true;
@@ -185,7 +189,8 @@ int ConnectedCmId::Connect(const rdma_ucm_conn_param& parameters) {
 int ConnectedCmId::Disconnect() {
   if (state_ == State::kOver) return 0;
   if (state_ != State::kConnected && state_ != State::kAccepted && state_ != State::kAnswered) return EINVAL;
-  device_->nic().WithManager([this](soft::SoftConnectionManager& manager) { manager.Forget(*this); });
+  device_->nic().WithManager([this](soft::SoftConnectionManager& manager)
+                                 REQUIRES_NIC_MUTEX { manager.Forget(*this); });
   state_ = State::kOver;
   CmId::Raise(CmEvent::kDisconnected);
   return 0;
@@ -203,7 +208,6 @@ void ConnectedCmId::Raise(CmEvent type, int status, const rdma_ucm_conn_param& c
   events_->Raise(*this, event);
 }
 
-// Under the NIC's mutex.
 void ConnectedCmId::Tell(const soft::ConnectionNews& news, const soft::ConnectionState& state) {
   using Kind = ConnectionEvent::Kind;
   rdma_ucm_conn_param connection{};

@@ -32,7 +32,7 @@ class ConnectedCmId final : public CmId, public soft::ConnectionOwner {
   int Join(const sockaddr*, uint32_t, uint64_t) override { return EINVAL; }
   int QueuePairAttributes(uint32_t state, ib_uverbs_qp_attr* attributes) const override;
 
-  void Tell(const soft::ConnectionNews& news, const soft::ConnectionState& state) override;
+  void Tell(const soft::ConnectionNews& news, const soft::ConnectionState& state) override REQUIRES_NIC_MUTEX;
 
  private:
   class Listening final : public Port, public soft::ConnectionListener {
@@ -40,7 +40,7 @@ class ConnectedCmId final : public CmId, public soft::ConnectionOwner {
     Listening(ConnectedCmId& id, UserDevice& device);
     ~Listening() override;
     int Open(uint16_t port);
-    void Wake() override { signal_->Raise(); }
+    void Wake() override REQUIRES_NIC_MUTEX { signal_->Raise(); }
     const Address& listens_at() const override { return address_; }
 
    private:

@@ -33,7 +33,7 @@ DatagramCmId::~DatagramCmId() {
     refusal.status = soft::SidrStatus::kRejected;
     Answer(refusal);
   }
-  device_->nic().WithManager([this](soft::SoftConnectionManager& manager) {
+  device_->nic().WithManager([this](soft::SoftConnectionManager& manager) REQUIRES_NIC_MUTEX {
     if (question != 0) manager.services().Forget(*this);
   });
 }
@@ -45,13 +45,14 @@ DatagramCmId::Listening::Listening(DatagramCmId& id, UserDevice& device)
 
 DatagramCmId::Listening::~Listening() {
   if (!open_) return;
-  device_.nic().WithManager([this](soft::SoftConnectionManager& manager) { manager.services().Forget(*this); });
+  device_.nic().WithManager([this](soft::SoftConnectionManager& manager)
+                                REQUIRES_NIC_MUTEX { manager.services().Forget(*this); });
 }
 
 int DatagramCmId::Listening::Open(uint16_t* number) {
   absl::StatusOr<uint16_t> opened = uint16_t{0};
-  device_.nic().WithManager(
-      [&](soft::SoftConnectionManager& manager) { opened = manager.services().Listen(*this, *number); });
+  device_.nic().WithManager([&](soft::SoftConnectionManager& manager)
+                                REQUIRES_NIC_MUTEX { opened = manager.services().Listen(*this, *number); });
   open_ = opened.ok();
   if (open_) *number = *opened;
   return ErrnoOf(opened.status());
@@ -60,7 +61,8 @@ int DatagramCmId::Listening::Open(uint16_t* number) {
 void DatagramCmId::Listening::Deliver() {
   for (;;) {
     std::optional<soft::ServiceRequest> request;
-    device_.nic().WithManager([&](soft::SoftConnectionManager& manager) { request = manager.services().Take(*this); });
+    device_.nic().WithManager([&](soft::SoftConnectionManager& manager)
+                                  REQUIRES_NIC_MUTEX { request = manager.services().Take(*this); });
     if (!request) return;
     id_.OnRequest(device_, *request);
   }
@@ -82,8 +84,8 @@ void DatagramCmId::OnRequest(UserDevice& device, const soft::ServiceRequest& req
   if (handle == 0) {
     soft::SidrRepMad refusal;
     refusal.status = soft::SidrStatus::kNoQueuePair;
-    device.nic().WithManager(
-        [&](soft::SoftConnectionManager& manager) { manager.services().Answer(request.key, refusal).IgnoreError(); });
+    device.nic().WithManager([&](soft::SoftConnectionManager& manager)
+                                 REQUIRES_NIC_MUTEX { manager.services().Answer(request.key, refusal).IgnoreError(); });
     return;
   }
   auto asked = std::make_unique<DatagramCmId>(*events_, devices_, handle, 0);
@@ -101,8 +103,8 @@ void DatagramCmId::OnRequest(UserDevice& device, const soft::ServiceRequest& req
 // EINVAL: the peer was rejected meanwhile.
 int DatagramCmId::Answer(const soft::SidrRepMad& answer) {
   absl::Status answered;
-  device_->nic().WithManager(
-      [&](soft::SoftConnectionManager& manager) { answered = manager.services().Answer(request_, answer); });
+  device_->nic().WithManager([&](soft::SoftConnectionManager& manager)
+                                 REQUIRES_NIC_MUTEX { answered = manager.services().Answer(request_, answer); });
   return answered.ok() ? 0 : EINVAL;
 }
 
@@ -134,7 +136,7 @@ int DatagramCmId::Connect(const rdma_ucm_conn_param& parameters) {
   if (state_ != State::kRouteResolved || parameters.valid == 0) return EINVAL;
   if (parameters.private_data_len > kServiceRequestData) return EINVAL;
   absl::Status asked;
-  device_->nic().WithManager([&](soft::SoftConnectionManager& manager) {
+  device_->nic().WithManager([&](soft::SoftConnectionManager& manager) REQUIRES_NIC_MUTEX {
     asked = manager.services().Ask(
         *this, destination_, source_.port,
         ToServiceData<kServiceRequestData>(parameters.private_data, parameters.private_data_len));
@@ -147,7 +149,6 @@ int DatagramCmId::Connect(const rdma_ucm_conn_param& parameters) {
 // There is nothing to take apart.
 int DatagramCmId::Disconnect() { return state_ == State::kConnected ? 0 : EINVAL; }
 
-// Under the NIC's mutex.
 void DatagramCmId::Tell(const soft::SidrRepMad* answer) {
   if (answer == nullptr) {
     state_ = State::kOver;

@@ -32,7 +32,7 @@ class DatagramCmId final : public CmId, public soft::ServiceAsker {
   int Join(const sockaddr* group, uint32_t membership, uint64_t uid) override;
   int QueuePairAttributes(uint32_t state, ib_uverbs_qp_attr* attributes) const override;
 
-  void Tell(const soft::SidrRepMad* answer) override;
+  void Tell(const soft::SidrRepMad* answer) override REQUIRES_NIC_MUTEX;
 
  private:
   class Listening final : public Port, public soft::ServiceListener {
@@ -40,7 +40,7 @@ class DatagramCmId final : public CmId, public soft::ServiceAsker {
     Listening(DatagramCmId& id, UserDevice& device);
     ~Listening() override;
     int Open(uint16_t* number);  // 0 is chosen
-    void Wake() override { signal_->Raise(); }
+    void Wake() override REQUIRES_NIC_MUTEX { signal_->Raise(); }
 
    private:
     void Deliver();

@@ -15,12 +15,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "lib/base/mutex.h"
 #include "lib/os/no_cancellation.h"
 #include "lib/verbs/kernel/program/ring_memory.h"
 #include "lib/verbs/kernel/sysfs_tree.h"
@@ -37,15 +37,15 @@ std::atomic<int> last_kind{-1};  // the highest descriptor that ever was ours
 
 // Made once, and never destroyed.
 struct Once {
-  std::mutex mutex;
   pid_t owner = 0;
-  bool tried = false;
-  const Options* options = nullptr;  // null where they are wrong
-  std::vector<Identity> devices;     // of options
-  Kernel* kernel = nullptr;
-  SysfsTree* tree = nullptr;
-  bool said_no_tree = false;
-  bool log = false;
+  base::Mutex mutex;
+  bool tried ABSL_GUARDED_BY(mutex) = false;
+  const Options* options ABSL_GUARDED_BY(mutex) = nullptr;  // null where they are wrong
+  std::vector<Identity> devices ABSL_GUARDED_BY(mutex);     // of options
+  Kernel* kernel ABSL_GUARDED_BY(mutex) = nullptr;
+  SysfsTree* tree ABSL_GUARDED_BY(mutex) = nullptr;
+  bool said_no_tree ABSL_GUARDED_BY(mutex) = false;
+  std::atomic<bool> log{false};
 };
 Once* once = nullptr;
 std::atomic<Kernel*> running{nullptr};  // once->kernel, for those who ask often
@@ -82,7 +82,9 @@ void CloseInheritedPorts(const Kernel& kernel) {
 
 // After a fork the child has neither the NIC's thread nor what the parent's rings lead to: it opens
 // devices of its own, or none, and is refused at those that it inherited. (ibv_fork_init(3))
-void AfterForkInChild() {
+// It takes no lock: this is the child's only thread, and the mutex stays locked for ever where
+// another thread of the parent held it.
+void AfterForkInChild() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   const os::NoCancellation no_cancellation;
   for (int descriptor = 0; descriptor <= last_kind.load(); ++descriptor) {
     const Kind kind = KindOf(descriptor);
@@ -122,7 +124,7 @@ bool IsForeign(const Once& state) { return state.owner != getpid(); }
 
 // Reads the options, once. What there is to see of devices needs no kernel: a program that only
 // looks, such as a shell, gets no thread and next to no descriptors.
-void ReadOptions(Once& state) {
+void ReadOptions(Once& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
   if (std::exchange(state.tried, true)) return;
   const char* const text = std::getenv(kOptionsVariable);
   absl::StatusOr<Options> options = Options::Parse(text == nullptr ? "" : text);
@@ -137,7 +139,7 @@ void ReadOptions(Once& state) {
 
 Kernel* KernelOf(Once& state) {
   const os::NoCancellation no_cancellation;
-  const std::lock_guard<std::mutex> lock(state.mutex);
+  const base::MutexLock lock(state.mutex);
   ReadOptions(state);
   if (state.kernel != nullptr || state.options == nullptr) return state.kernel;
   state.kernel = new Kernel(*state.options, state.devices);
@@ -149,8 +151,8 @@ Kernel* KernelOf(Once& state) {
 
 __attribute__((destructor)) void OnExit() {
   if (once == nullptr || IsForeign(*once)) return;
-  if (once->kernel != nullptr) once->kernel->Depart();
-  const std::lock_guard<std::mutex> lock(once->mutex);
+  if (Kernel* const kernel = running.load(std::memory_order_acquire)) kernel->Depart();
+  const base::MutexLock lock(once->mutex);
   delete std::exchange(once->tree, nullptr);
 }
 
@@ -175,7 +177,7 @@ size_t DeviceCount() {
   Once& state = Get();
   if (IsForeign(state)) return 0;
   const os::NoCancellation no_cancellation;
-  const std::lock_guard<std::mutex> lock(state.mutex);
+  const base::MutexLock lock(state.mutex);
   ReadOptions(state);
   return state.devices.size();
 }
@@ -235,7 +237,7 @@ std::string SysfsFolder(bool whole) {
   Once& state = Get();
   if (IsForeign(state)) return "";
   const os::NoCancellation no_cancellation;
-  const std::lock_guard<std::mutex> lock(state.mutex);
+  const base::MutexLock lock(state.mutex);
   ReadOptions(state);
   if (state.options == nullptr) return "";
   if (state.tree != nullptr && (!state.tree->is_there() || (whole && !state.tree->Complete().ok()))) {

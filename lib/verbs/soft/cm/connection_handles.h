@@ -58,7 +58,6 @@ class ConnectionListener {
   virtual void Wake() REQUIRES_NIC_MUTEX = 0;
   virtual const Address& listens_at() const = 0;
 
-  // Under the mutex.
   std::deque<uint64_t> waiting GUARDED_BY_NIC_MUTEX;   // keys of the requests that the application does not know of yet
   std::set<uint64_t> unanswered GUARDED_BY_NIC_MUTEX;  // those, and those that it has not answered
 
@@ -103,8 +102,7 @@ class SoftConnection final : public Connection, public ConnectionOwner {
   ConnectionDesk& desk_;
   const Address peer_;
   ConnectionHandler handler_;
-  absl::InlinedVector<ConnectionNews, 2> news_
-      GUARDED_BY_NIC_MUTEX;  // under the mutex; Established and an end are all that comes
+  absl::InlinedVector<ConnectionNews, 2> news_ GUARDED_BY_NIC_MUTEX;  // Established and an end are all that comes
   const base::Lifetime lifetime_;
   const std::unique_ptr<base::Signal> signal_;
 };

@@ -1,5 +1,5 @@
 // The one lock of a NIC: its own thread takes it once for each batch of work, owners' threads for
-// control calls.
+// control calls. It is a base::Mutex with an order of who comes next.
 //
 // A busy NIC would otherwise take it again and again before a waiting owner wakes up, so owners go
 // first: while one waits, the NIC queues behind it. On one thread (a simulation) nobody ever waits.
@@ -10,9 +10,9 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
 
 #include "absl/base/thread_annotations.h"
+#include "lib/base/mutex.h"
 
 namespace tokamak::verbs::soft {
 
@@ -29,39 +29,39 @@ inline constexpr NicMutexName kNicMutex;
 class NicMutex final {
  public:
   // For owners' threads: NicLock.
-  void lock() ABSL_EXCLUSIVE_LOCK_FUNCTION(kNicMutex) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION(kNicMutex) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     owners_waiting_.fetch_add(1, std::memory_order_relaxed);
-    turnstile_.lock();
-    mutex_.lock();
-    turnstile_.unlock();
+    turnstile_.Lock();
+    mutex_.Lock();
+    turnstile_.Unlock();
     owners_waiting_.fetch_sub(1, std::memory_order_relaxed);
   }
-  void unlock() ABSL_UNLOCK_FUNCTION(kNicMutex) ABSL_NO_THREAD_SAFETY_ANALYSIS { mutex_.unlock(); }
+  void Unlock() ABSL_UNLOCK_FUNCTION(kNicMutex) ABSL_NO_THREAD_SAFETY_ANALYSIS { mutex_.Unlock(); }
 
   // For the NIC's own thread. A batch that may be long looks at owner_waits() and ends early.
   void LockForNic() ABSL_EXCLUSIVE_LOCK_FUNCTION(kNicMutex) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     if (!owner_waits()) {
-      mutex_.lock();
+      mutex_.Lock();
       return;
     }
-    turnstile_.lock();  // held by the owner that waits until it has the mutex
-    mutex_.lock();
-    turnstile_.unlock();
+    turnstile_.Lock();  // held by the owner that waits until it has the mutex
+    mutex_.Lock();
+    turnstile_.Unlock();
   }
 
   bool owner_waits() const { return owners_waiting_.load(std::memory_order_relaxed) > 0; }
 
  private:
-  std::mutex turnstile_;
-  std::mutex mutex_;
+  base::Mutex turnstile_;
+  base::Mutex mutex_;
   std::atomic<int> owners_waiting_{0};
 };
 
 // Holds the mutex for an owner's thread.
 class ABSL_SCOPED_LOCKABLE NicLock final {
  public:
-  explicit NicLock(NicMutex& mutex) ABSL_EXCLUSIVE_LOCK_FUNCTION(kNicMutex) : mutex_(mutex) { mutex_.lock(); }
-  ~NicLock() ABSL_UNLOCK_FUNCTION() { mutex_.unlock(); }
+  explicit NicLock(NicMutex& mutex) ABSL_EXCLUSIVE_LOCK_FUNCTION(kNicMutex) : mutex_(mutex) { mutex_.Lock(); }
+  ~NicLock() ABSL_UNLOCK_FUNCTION() { mutex_.Unlock(); }
   NicLock(const NicLock&) = delete;
   NicLock& operator=(const NicLock&) = delete;
 
