@@ -12,9 +12,10 @@
 #include "absl/time/time.h"
 #include "glog/logging.h"
 #include "lib/base/units.h"
-#include "lib/base/version.h"
+#include "lib/client/protocol/protocol.h"
 #include "lib/daemon/clients/numbers.h"
 #include "lib/daemon/devices/engine_thread.h"
+#include "lib/daemon/devices/ibv_device.h"
 #include "lib/daemon/directory_host.h"
 #include "lib/daemon/memory/store_memory.h"
 #include "lib/daemon/watch/page_address.h"
@@ -28,6 +29,9 @@ namespace {
 
 constexpr absl::Duration kTouchStep = absl::Seconds(1);  // between two words of how far it is
 constexpr base::Duration kTouchLimit = base::Seconds(120);
+
+static_assert(kLongestCounterName + sizeof("rail0_") <= client::kMaxName, "a device's counters fit into a reply");
+static_assert(transport::kMaxRails <= 10, "a rail's number is one digit");
 
 void LogPeerChange(const directory::NodeId& peer, node::PeerChange change) {
   switch (change) {
@@ -181,7 +185,7 @@ absl::Status Daemon::OpenMachine() {
   machine_ = *std::move(assembled);
   LOG(INFO) << "policy: " << (options_.policy.adaptive ? "adaptive, begins with " : "")
             << machine.endpoint.policy.ToString() << ", " << options_.policy.origin;
-  machine_->node().SayNumbers([this] { return NumbersForOthers(); });
+  machine_->node().SayNumbers([this] { return SayNumbers(); });
   standing_ = absl::UnavailableError("the directory has not answered yet");
   machine_->Start([this](const absl::Status& status) { Answered(status); });
   return absl::OkStatus();
@@ -218,7 +222,7 @@ base::Duration Daemon::AckTimeout() const {
 
 absl::Status Daemon::ServeClients() {
   session_context_.reset(new SessionContext{loop_, machine_->node(), memory_->size(), options_.device,
-                                            [this](std::vector<client::NumberEntry>& numbers) { AddNumbers(numbers); },
+                                            [this] { return Snapshot(); },
                                             trace_ == nullptr ? nullptr : &trace_->log()});
   os::FileDescriptor read_only(
       open(absl::StrCat("/proc/self/fd/", memory_->descriptor()).c_str(), O_RDONLY | O_CLOEXEC));
@@ -257,7 +261,7 @@ absl::Status Daemon::ServeHttp() {
   return absl::OkStatus();
 }
 
-NodeSnapshot Daemon::Snapshot() const {
+NodeSnapshot Daemon::SnapshotWithoutDevices() const {
   NodeSnapshot snapshot = SnapshotOf(machine_->node());
   static constexpr const char* kDirectories[] = {"serve", "tokd", "redis"};
   snapshot.directory_kind = kDirectories[static_cast<size_t>(options_.directory.kind)];
@@ -268,46 +272,26 @@ NodeSnapshot Daemon::Snapshot() const {
   snapshot.client_counters = clients_->counters();
   snapshot.client_memory = clients_->client_memory();
   snapshot.loop_waits = loop_.waits();
+  snapshot.store_page_bytes = memory_->page_size();
   for (size_t i = 0; i < machine_->engines(); ++i) {
     const transport::Endpoint* endpoint = machine_->endpoint(i);
     if (endpoint != nullptr) snapshot.engines.push_back(endpoint->counters());
   }
+  snapshot.rails.resize(rails_->all().size());
+  return snapshot;
+}
+
+NodeSnapshot Daemon::Snapshot() const {
+  NodeSnapshot snapshot = SnapshotWithoutDevices();
   snapshot.rails = rails_->NumbersOfEach();
   return snapshot;
 }
 
-node::NodeNumbers Daemon::NumbersForOthers() const {
+node::NodeNumbers Daemon::SayNumbers() const {
   node::NodeNumbers own;
   if (http_ != nullptr) own.page = PageForOthers(http_->address(), machine_->link(0).address());
-  own.numbers.push_back({"uptime_milliseconds", static_cast<uint64_t>((loop_.Now() - began_).milliseconds())});
-  own.numbers.push_back({"clients", clients_->clients()});
-  own.numbers.push_back({"draining", draining_ ? 1u : 0u});
-  std::vector<transport::EndpointCounters> engines;
-  for (size_t i = 0; i < machine_->engines(); ++i) {
-    const transport::Endpoint* endpoint = machine_->endpoint(i);
-    if (endpoint != nullptr) engines.push_back(endpoint->counters());
-  }
-  AddNumbersForOthers(machine_->node(), rails_->all().size(), engines, own.numbers);
+  own.numbers = NumbersForOthers(SnapshotWithoutDevices());
   return own;
-}
-
-void Daemon::AddNumbers(std::vector<client::NumberEntry>& numbers) const {
-  numbers.push_back({absl::StrCat("build_info{", base::kVersion, "}"), 1});
-  numbers.push_back({"uptime_seconds", static_cast<uint64_t>((loop_.Now() - began_).seconds())});
-  numbers.push_back({"clients", clients_->clients()});
-  numbers.push_back({"clients_accepted_total", clients_->counters().accepted});
-  numbers.push_back({"clients_refused_total", clients_->counters().refused});
-  numbers.push_back({"clients_protocol_errors_total", clients_->counters().protocol_errors});
-  numbers.push_back({"clients_stalled_total", clients_->counters().stalled});
-  numbers.push_back({"clients_silent_total", clients_->counters().silent});
-  numbers.push_back({"client_memory_bytes", clients_->client_memory()});
-  numbers.push_back({"loop_waits_total", loop_.waits()});
-  numbers.push_back({"store_page_bytes", memory_->page_size()});
-  rails_->AddNumbers(numbers);
-  for (size_t i = 0; i < machine_->engines(); ++i) {
-    const transport::Endpoint* endpoint = machine_->endpoint(i);
-    if (endpoint != nullptr) AddEngineNumbers(i, rails_->all().size(), endpoint->counters(), numbers);
-  }
 }
 
 Daemon::~Daemon() {

@@ -18,10 +18,10 @@
 #include "lib/daemon/devices/rails.h"
 #include "lib/daemon/flags/options.h"
 #include "lib/daemon/memory/heap_trimmer.h"
+#include "lib/daemon/metrics/node_snapshot.h"
 #include "lib/daemon/watch/http_hosts.h"
 #include "lib/daemon/watch/http_server.h"
 #include "lib/daemon/watch/loop_desk.h"
-#include "lib/daemon/watch/node_snapshot.h"
 #include "lib/daemon/watch/status_site.h"
 #include "lib/daemon/watch/trace_file.h"
 #include "lib/node/machine.h"
@@ -74,9 +74,10 @@ class Daemon final {
   absl::Status ServeClients();
   std::shared_ptr<const HttpHosts> OwnHosts() const;
   absl::Status ServeHttp();
+  // Of the devices only how many they are: what they count may have to be read from the kernel.
+  NodeSnapshot SnapshotWithoutDevices() const;
   NodeSnapshot Snapshot() const;
-  node::NodeNumbers NumbersForOthers() const;
-  void AddNumbers(std::vector<client::NumberEntry>& numbers) const;
+  node::NodeNumbers SayNumbers() const;
 
   os::EpollLoop& loop_;
   DaemonOptions options_;

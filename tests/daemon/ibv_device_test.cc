@@ -18,7 +18,7 @@ TEST(IbvDeviceTest, CountersAreNumbersByTheirOwnNames) {
   std::ofstream(folder.Path("rcvd_pkts")) << "18446744073709551615\n";
   std::ofstream(folder.Path("broken")) << "none\n";
   std::ofstream(folder.Path(std::string(200, 'x'))) << "1\n";
-  std::vector<client::NumberEntry> numbers;
+  std::vector<NamedNumber> numbers;
   AddCounters(folder.path(), numbers);
   ASSERT_EQ(numbers.size(), 2u);
   EXPECT_EQ(numbers[0].name, "rdma_rcvd_pkts");
@@ -32,7 +32,7 @@ TEST(IbvDeviceTest, CountersAreNumbersByTheirOwnNames) {
 TEST(IbvDeviceTest, AFolderOfThousandsGivesNoMoreThanTheBound) {
   const testing_support::ShortFolder folder;
   for (size_t i = 0; i < kMostCounters + 10; ++i) std::ofstream(folder.Path("c" + std::to_string(i))) << i << "\n";
-  std::vector<client::NumberEntry> numbers;
+  std::vector<NamedNumber> numbers;
   AddCounters(folder.path(), numbers);
   EXPECT_EQ(numbers.size(), kMostCounters);
 }

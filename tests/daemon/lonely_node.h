@@ -25,9 +25,7 @@ class LonelyNode final {
         directory_(loop),
         link_(loop),
         node_(loop, store_, directory_, {&link_}, base::Random(1), trace_, Options()),
-        context_{loop, node_, arena.size(), "no device", [](std::vector<client::NumberEntry>& numbers) {
-                   numbers.push_back({"a_number_of_the_device", 7});
-                 }} {
+        context_{loop, node_, arena.size(), "no device", [this] { return Snapshot(); }} {
     node_.Start([](const absl::Status&) {});
   }
 
@@ -48,6 +46,12 @@ class LonelyNode final {
     options.incarnation = 42;
     options.device = "no device";
     return options;
+  }
+
+  NodeSnapshot Snapshot() const {
+    NodeSnapshot snapshot = SnapshotOf(node_);
+    snapshot.rails = {{{"a_number_of_the_device", 7}}};
+    return snapshot;
   }
 
   base::NoTrace trace_;

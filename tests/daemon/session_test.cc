@@ -1,6 +1,7 @@
 // What a session answers at once, what it gives back, and whom it ends.
 #include "lib/daemon/clients/session.h"
 
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -341,7 +342,11 @@ TEST_F(SessionTest, HashEvictNodesAndNumbersAreAnswered) {
   EXPECT_TRUE(nodes[0].is_this);
   Ask(client::NodeStatsRequest());
   ASSERT_TRUE(Answered().ok());
-  EXPECT_EQ(Body<client::NodeStatsReply>().numbers.back().name, "a_number_of_the_device");
+  std::map<std::string, uint64_t> numbers;
+  for (const client::NumberEntry& number : Body<client::NodeStatsReply>().numbers) numbers[number.name] = number.value;
+  EXPECT_EQ(numbers["a_number_of_the_device"], 7u);
+  EXPECT_EQ(numbers["store_sealed_objects"], 1u);
+  EXPECT_EQ(numbers.count("store_pinned_bytes{pid 1 test}"), 1u);
   Ask(client::ClusterRequest());
   ASSERT_TRUE(Answered().ok());
   const auto cluster = Body<client::ClusterReply>();

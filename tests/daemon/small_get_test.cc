@@ -49,7 +49,7 @@ class SmallGetTest : public testing::Test {
   // after each, and then it is `pause` until the next: after more than LocationCache::kFresh the
   // place has to be asked for again.
   Taken Measure(sim::Host& asker, base::Duration pause = node::LocationCache::kFresh * 2) {
-    const SessionContext context{asker.loop, asker.node(), asker.options.memory, "", [](auto&) {}};
+    const SessionContext context{asker.loop, asker.node(), asker.options.memory, "", [] { return NodeSnapshot(); }};
     Program program(context);
     program.Greet();
     Taken most;

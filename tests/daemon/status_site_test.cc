@@ -346,6 +346,29 @@ TEST_F(StatusSiteTest, LatencyIsAHistogramByProtocolAndSize) {
   EXPECT_THAT(text, HasSubstr(name + "_sum{protocol=\"eager\",size=\"64KiB\"} 60\n"));
 }
 
+TEST_F(StatusSiteTest, TheNodeHasTheNumbersOfTheTable) {
+  snapshot_.store.used_bytes = 7;
+  snapshot_.store.evicted_pulled.objects = 1;
+  snapshot_.store.evicted_created_here.objects = 2;
+  snapshot_.clients = 3;
+  snapshot_.pulls.pulled = 4;
+  snapshot_.engines.resize(2);
+  for (transport::EndpointCounters& engine : snapshot_.engines) {
+    engine.bytes_pulled[static_cast<size_t>(transport::Protocol::kWrite)] += 50;
+  }
+  const nlohmann::json node = nlohmann::json::parse(site_.Get("/api/node").body);
+  EXPECT_EQ(node["store"]["used_bytes"], 7);
+  EXPECT_EQ(node["store"]["evicted_total"], 3);
+  for (const char* name : {"capacity_bytes", "kept_bytes", "quarantined_bytes", "sealed_objects", "pinned_objects"}) {
+    EXPECT_EQ(node["store"][name], 0) << name;
+  }
+  EXPECT_EQ(node["clients"], 3);
+  EXPECT_EQ(node["pulls_running"], 0);
+  EXPECT_EQ(node["pins_of_peers"], 0);
+  EXPECT_EQ(node["pulled_objects_total"], 4);
+  EXPECT_EQ(node["came_bytes"], (nlohmann::json{{"eager", 0}, {"read", 0}, {"write", 100}}));
+}
+
 TEST_F(StatusSiteTest, ObjectsHaveTheirNames) {
   hot_.objects.resize(2);
   hot_.objects[0].id = base::ObjectId::FromName("weights/7");

@@ -18,6 +18,7 @@
 #include "lib/daemon/clients/client_programs.h"
 #include "lib/daemon/clients/departed.h"
 #include "lib/daemon/clients/session.h"
+#include "lib/daemon/metrics/client_counters.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/file_descriptor.h"
 #include "lib/os/sockets/unix_socket.h"
@@ -30,15 +31,6 @@ constexpr size_t kMaxRefused = 64;
 constexpr uint64_t kMaxMemoryOfRefused = 16 << 20;
 // A client that has said no hello for this long loses its place.
 constexpr base::Duration kHelloDeadline = base::Seconds(10);
-
-// Totals since the server began.
-struct ClientCounters {
-  uint64_t accepted = 0;
-  uint64_t refused = 0;          // too many were connected, or too many of that program or user
-  uint64_t protocol_errors = 0;  // connections that ended since the client broke the protocol
-  uint64_t stalled = 0;          // since it did not take its answers, or did not complete its messages
-  uint64_t silent = 0;           // since it said no hello
-};
 
 struct ClientServerOptions {
   os::SocketAccess access = os::SocketAccess::kUser;

@@ -1,26 +1,21 @@
-// The numbers of a node, by name: what `tok stat` shows and a metrics page will.
+// The numbers of a node by name, as the table has them (node_metrics.h): what `tok stat` shows, and
+// what a node says of itself to others.
 #pragma once
 
 #include <vector>
 
-#include "absl/types/span.h"
-#include "lib/client/protocol/messages.h"
+#include "lib/daemon/metrics/named_number.h"
+#include "lib/daemon/metrics/node_snapshot.h"
 #include "lib/node/calls/node_numbers.h"
-#include "lib/node/node.h"
-#include "lib/transport/endpoint.h"
 
 namespace tokamak::daemon {
 
 // Names have their unit last. Values are of now, or totals since the start (those end in _total).
-void AddNodeNumbers(const node::Node& node, std::vector<client::NumberEntry>& numbers);
+// What each program has of the store comes last: there may be more programs than fit into a reply.
+std::vector<NamedNumber> NumbersForStat(const NodeSnapshot& node);
 
-// What a node says of itself to others: of the same, what a view of the whole cluster shows.
-// `engines`: what all endpoints have counted.
-void AddNumbersForOthers(const node::Node& node, size_t rails, absl::Span<const transport::EndpointCounters> engines,
-                         std::vector<node::NodeNumber>& numbers);
-
-// What the endpoint of one engine has counted; names begin with "engine0_".
-void AddEngineNumbers(size_t engine, size_t rails, const transport::EndpointCounters& counters,
-                      std::vector<client::NumberEntry>& numbers);
+// What a view of the whole cluster shows of a node. Of the devices in `node`, how many they are is
+// enough.
+std::vector<node::NodeNumber> NumbersForOthers(const NodeSnapshot& node);
 
 }  // namespace tokamak::daemon

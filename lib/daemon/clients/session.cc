@@ -648,8 +648,9 @@ void Session::NodeStats(const client::Header& header) {
   client::NodeStatsReply reply;
   reply.node = context_.node.options().id;
   reply.device = context_.device.substr(0, client::kMaxName);
-  AddNodeNumbers(context_.node, reply.numbers);
-  context_.add_numbers(reply.numbers);
+  for (NamedNumber& number : NumbersForStat(context_.snapshot())) {
+    reply.numbers.push_back({std::move(number.name), number.value});
+  }
   if (reply.numbers.size() > client::kMaxNumbers) reply.numbers.resize(client::kMaxNumbers);
   Answer(header, reply);
 }

@@ -24,6 +24,7 @@
 #include "lib/client/protocol/frame.h"
 #include "lib/client/protocol/messages.h"
 #include "lib/daemon/clients/event_feed.h"
+#include "lib/daemon/metrics/node_snapshot.h"
 #include "lib/node/node.h"
 #include "lib/store/store.h"
 
@@ -56,8 +57,7 @@ struct SessionContext {
   node::Node& node;
   uint64_t arena_size = 0;
   std::string device;
-  // Numbers of the device and the engines, for NodeStats.
-  std::function<void(std::vector<client::NumberEntry>&)> add_numbers;
+  std::function<NodeSnapshot()> snapshot;  // of now, for NodeStats
   // Is told of each get from its request to its end; null: nobody is.
   base::Trace* trace = nullptr;
   mutable uint64_t gets_traced = 0;

@@ -18,7 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "lib/client/protocol/messages.h"
+#include "lib/daemon/metrics/named_number.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/secret_seed.h"
 #include "lib/verbs/soft/congestion/congestion.h"
@@ -69,7 +69,7 @@ class OpenedDevice {
   virtual verbs::Device& device() = 0;
   // Whatever engines for bulk use, on other loops: the same device, but for software NICs.
   virtual verbs::Device& bulk_device() { return device(); }
-  virtual void AddNumbers(std::vector<client::NumberEntry>& numbers) const = 0;
+  virtual void AddNumbers(std::vector<NamedNumber>& numbers) const = 0;
   // Processors of the NUMA node that it hangs on; none: it hangs nowhere in particular.
   virtual std::vector<int> ProcessorsNear() const = 0;
 };

@@ -36,7 +36,7 @@ class IbvDevice final : public OpenedDevice {
       : device_(std::move(device)), name_(name.device), port_(PortFolder(name)) {}
 
   verbs::Device& device() override { return *device_; }
-  void AddNumbers(std::vector<client::NumberEntry>& numbers) const override {
+  void AddNumbers(std::vector<NamedNumber>& numbers) const override {
     for (const char* counters : {"/counters", "/hw_counters"}) AddCounters(port_ + counters, numbers);
   }
   std::vector<int> ProcessorsNear() const override { return daemon::ProcessorsNear("/sys", name_); }
@@ -79,7 +79,7 @@ absl::StatusOr<std::unique_ptr<OpenedDevice>> OpenIbvDevice(absl::string_view na
   return std::make_unique<IbvDevice>(*std::move(device), *parsed);
 }
 
-void AddCounters(const std::string& folder, std::vector<client::NumberEntry>& numbers) {
+void AddCounters(const std::string& folder, std::vector<NamedNumber>& numbers) {
   std::vector<fs::path> files;
   std::error_code error;
   // A device may be removed meanwhile, which a range-based loop would throw.
@@ -93,7 +93,7 @@ void AddCounters(const std::string& folder, std::vector<client::NumberEntry>& nu
     std::ifstream file(path);
     uint64_t value = 0;
     const std::string name = "rdma_" + path.filename().string();
-    if (name.size() > client::kMaxName || !(file >> value)) continue;
+    if (name.size() > kLongestCounterName || !(file >> value)) continue;
     if (added++ == kMostCounters) return;
     numbers.push_back({name, value});
   }

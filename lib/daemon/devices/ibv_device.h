@@ -11,8 +11,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "lib/client/protocol/messages.h"
 #include "lib/daemon/devices/device.h"
+#include "lib/daemon/metrics/named_number.h"
 
 namespace tokamak::daemon {
 
@@ -20,9 +20,11 @@ bool IsIbvDevice(absl::string_view name);
 
 absl::StatusOr<std::unique_ptr<OpenedDevice>> OpenIbvDevice(absl::string_view name, const DeviceSettings& settings);
 
-// Appends a number for each file of `folder` that holds one, in the order of their names, and at
-// most kMostCounters. Nothing for a folder that is not there: devices differ in what they count.
+// Appends a number for each file of `folder` that holds one, in the order of their names: at most
+// kMostCounters, and none whose name is longer than kLongestCounterName bytes. A folder that is not
+// there has none: devices differ in what they count.
 constexpr size_t kMostCounters = 64;
-void AddCounters(const std::string& folder, std::vector<client::NumberEntry>& numbers);
+constexpr size_t kLongestCounterName = 120;
+void AddCounters(const std::string& folder, std::vector<NamedNumber>& numbers);
 
 }  // namespace tokamak::daemon

@@ -96,17 +96,8 @@ std::vector<int> Rails::Place(uint32_t number) const {
   return place;
 }
 
-void Rails::AddNumbers(std::vector<client::NumberEntry>& numbers) const {
-  const std::vector<std::vector<client::NumberEntry>> each = NumbersOfEach();
-  for (size_t i = 0; i < each.size(); ++i) {
-    for (const client::NumberEntry& number : each[i]) {
-      numbers.push_back({i == 0 ? number.name : absl::StrCat("rail", i, "_", number.name), number.value});
-    }
-  }
-}
-
-std::vector<std::vector<client::NumberEntry>> Rails::NumbersOfEach() const {
-  std::vector<std::vector<client::NumberEntry>> each;
+std::vector<std::vector<NamedNumber>> Rails::NumbersOfEach() const {
+  std::vector<std::vector<NamedNumber>> each;
   for (const One& one : rails_) {
     each.emplace_back();
     one.device->AddNumbers(each.back());

@@ -13,8 +13,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "lib/client/protocol/messages.h"
 #include "lib/daemon/devices/device.h"
+#include "lib/daemon/metrics/named_number.h"
 #include "lib/transport/memory/rail.h"
 #include "lib/transport/memory/registration.h"
 #include "lib/verbs/verbs.h"
@@ -41,10 +41,8 @@ class Rails final {
   // take in turn. Empty: any. Logs where that is.
   std::vector<int> Place(uint32_t number) const;
 
-  // Those of a device beside the first begin with its number: "rail1_".
-  void AddNumbers(std::vector<client::NumberEntry>& numbers) const;
-  // The same, by device, without that.
-  std::vector<std::vector<client::NumberEntry>> NumbersOfEach() const;
+  // What each device counts, by its own names.
+  std::vector<std::vector<NamedNumber>> NumbersOfEach() const;
 
  private:
   // Of one device, what its engines share.

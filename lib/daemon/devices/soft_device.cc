@@ -64,12 +64,12 @@ class SoftUdpDevice final : public OpenedDevice {
   verbs::Device& bulk_device() override { return nics_.back()->device(); }
   std::vector<int> ProcessorsNear() const override { return {}; }
 
-  void AddNumbers(std::vector<client::NumberEntry>& numbers) const override {
+  void AddNumbers(std::vector<NamedNumber>& numbers) const override {
     const size_t begin = numbers.size();
     nics_.front()->AddNumbers(numbers);
     const size_t count = numbers.size() - begin;
     for (size_t nic = 1; nic < nics_.size(); ++nic) {
-      std::vector<client::NumberEntry> more;
+      std::vector<NamedNumber> more;
       nics_[nic]->AddNumbers(more);
       for (size_t i = 0; i < count; ++i) numbers[begin + i].value += more[i].value;
     }

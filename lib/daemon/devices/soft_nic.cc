@@ -57,7 +57,7 @@ absl::Status SoftNic::OpenOnLoop(absl::string_view name, const verbs::soft::UdpD
   return absl::OkStatus();
 }
 
-void SoftNic::AddNumbers(std::vector<client::NumberEntry>& numbers) const {
+void SoftNic::AddNumbers(std::vector<NamedNumber>& numbers) const {
   const verbs::soft::UdpCounters& udp = fabric_->counters();
   uint64_t dropped = 0;
   for (const verbs::soft::Counter& counter : udp.dropped) dropped += counter.value();

@@ -11,8 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "lib/base/trace.h"
-#include "lib/client/protocol/messages.h"
 #include "lib/daemon/devices/device.h"
+#include "lib/daemon/metrics/named_number.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/verbs/soft/device.h"
 #include "lib/verbs/soft/packets/pcap.h"
@@ -36,7 +36,7 @@ class SoftNic final {
   verbs::soft::SoftDevice& device() const { return *device_; }
 
   // Always the same names in the same order.
-  void AddNumbers(std::vector<client::NumberEntry>& numbers) const;
+  void AddNumbers(std::vector<NamedNumber>& numbers) const;
 
  private:
   absl::Status OpenOnLoop(absl::string_view name, const verbs::soft::UdpDeviceName& parsed,

@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include "lib/daemon/watch/node_snapshot.h"
+#include "lib/daemon/metrics/node_snapshot.h"
 
 namespace tokamak::daemon {
 

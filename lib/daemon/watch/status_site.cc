@@ -3,11 +3,14 @@
 #include <array>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "lib/base/version.h"
+#include "lib/daemon/metrics/node_metrics.h"
 #include "lib/daemon/page/files.h"
 #include "lib/daemon/watch/metrics.h"
 #include "lib/daemon/watch/page_address.h"
+#include "lib/transport/object_access.h"
 #include "nlohmann/json.hpp"
 
 namespace tokamak::daemon {
@@ -34,29 +37,31 @@ HttpAnswer Readiness(const NodeSnapshot& node) {
   return why.empty() ? HttpAnswer{200, "text/plain; charset=utf-8", "ready\n"} : Unavailable(why);
 }
 
-json ToJson(const store::Statistics& store) {
-  return {{"capacity_bytes", store.capacity_bytes},
-          {"used_bytes", store.used_bytes},
-          {"kept_bytes", store.kept_bytes},
-          {"evictable_bytes", store.evictable_bytes},
-          {"unsealed_bytes", store.unsealed_bytes},
-          {"quarantined_bytes", store.quarantined_bytes},
-          {"sealed_objects", store.sealed_objects},
-          {"pinned_objects", store.pinned_objects},
-          {"pins", store.pins},
-          {"waiting_creates", store.waiting_creates},
-          {"sealed_total", store.sealed},
-          {"deleted_total", store.deleted},
-          {"evicted_total", store.evicted_pulled.objects + store.evicted_created_here.objects}};
+// The table's numbers of the store, without "store_" before their names.
+json StoreToJson(const NodeSnapshot& node) {
+  constexpr absl::string_view kPrefix = "store_";
+  json store = json::object();
+  for (const NodeMetric& row : NodeMetrics()) {
+    const absl::string_view name = row.name;
+    if (row.label.key != nullptr || row.only_stat || !absl::StartsWith(name, kPrefix)) continue;
+    store[std::string(name.substr(kPrefix.size()))] = row.value(node).whole;
+  }
+  store["evicted_total"] = node.store.evicted_pulled.objects + node.store.evicted_created_here.objects;
+  return store;
 }
 
 // By protocol, of all engines together.
 json Sum(const NodeSnapshot& node, base::Counter (transport::EndpointCounters::*counters)[4]) {
-  std::array<uint64_t, 4> sum{};
-  for (const transport::EndpointCounters& engine : node.engines) {
-    for (size_t i = 0; i < sum.size(); ++i) sum[i] += (engine.*counters)[i].value();
+  using transport::Protocol;
+  json sums = json::object();
+  for (const Protocol protocol : {Protocol::kEager, Protocol::kRead, Protocol::kWrite}) {
+    uint64_t sum = 0;
+    for (const transport::EndpointCounters& engine : node.engines) {
+      sum += (engine.*counters)[static_cast<size_t>(protocol)].value();
+    }
+    sums[transport::ToString(protocol)] = sum;
   }
-  return {{"eager", sum[1]}, {"read", sum[2]}, {"write", sum[3]}};
+  return sums;
 }
 
 json ToJson(const node::GetLatency& latency) {
@@ -87,24 +92,23 @@ HttpAnswer NodeJson(const NodeSnapshot& node) {
                         {"kept_bytes", usage.kept_bytes}});
   }
   for (const base::Duration bound : node::GetLatency::kTimeBounds) bounds.push_back(bound.seconds());
-  return Json({{"node", node.node},
-               {"device", node.device},
-               {"version", base::kVersion},
-               {"directory", node.directory_kind},
-               {"uptime_seconds", node.uptime.seconds()},
-               {"why_not_ready", node.WhyNotReady()},
-               {"clients", node.clients},
-               {"pulls_running", node.pulls_running},
-               {"pins_of_peers", node.pins_of_peers},
-               {"pulled_bytes_total", node.pulls.pulled_bytes},
-               {"pulled_objects_total", node.pulls.pulled},
-               {"failed_attempts_total", node.pulls.failed_attempts},
-               {"store", ToJson(node.store)},
-               {"came_bytes", Sum(node, &transport::EndpointCounters::bytes_pulled)},
-               {"left_bytes", Sum(node, &transport::EndpointCounters::bytes_served)},
-               {"latency_bounds_seconds", bounds},
-               {"latency", ToJson(node.latency)},
-               {"programs", programs}});
+  json all = {{"node", node.node},
+              {"device", node.device},
+              {"version", base::kVersion},
+              {"directory", node.directory_kind},
+              {"uptime_seconds", node.uptime.seconds()},
+              {"why_not_ready", node.WhyNotReady()},
+              {"failed_attempts_total", node.pulls.failed_attempts},
+              {"store", StoreToJson(node)},
+              {"came_bytes", Sum(node, &transport::EndpointCounters::bytes_pulled)},
+              {"left_bytes", Sum(node, &transport::EndpointCounters::bytes_served)},
+              {"latency_bounds_seconds", bounds},
+              {"latency", ToJson(node.latency)},
+              {"programs", programs}};
+  for (const char* name : {"clients", "pulls_running", "pins_of_peers", "pulled_bytes_total", "pulled_objects_total"}) {
+    all[name] = ValueOf(name, node).whole;
+  }
+  return Json(all);
 }
 
 PagePlace PlaceOf(const node::ClusterView::Entry& entry) {

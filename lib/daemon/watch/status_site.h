@@ -21,10 +21,10 @@
 #include "absl/strings/string_view.h"
 #include "lib/base/handle.h"
 #include "lib/base/mutex.h"
+#include "lib/daemon/metrics/node_snapshot.h"
 #include "lib/daemon/watch/hot_objects.h"
 #include "lib/daemon/watch/http_server.h"
 #include "lib/daemon/watch/loop_desk.h"
-#include "lib/daemon/watch/node_snapshot.h"
 #include "lib/node/cluster_view.h"
 
 namespace tokamak::daemon {

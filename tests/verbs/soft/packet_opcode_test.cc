@@ -30,9 +30,9 @@ TEST(PacketOpcodeTest, RequestsAreForTheResponderAndAnswersForTheRequester) {
                                      PacketOpcode::kReadRequest, PacketOpcode::kCompareSwap, PacketOpcode::kFetchAdd}) {
     EXPECT_TRUE(IsRequest(request)) << static_cast<int>(request);
   }
-  for (const PacketOpcode answer : {PacketOpcode::kReadResponseFirst, PacketOpcode::kReadResponseOnly,
-                                    PacketOpcode::kAcknowledge, PacketOpcode::kAtomicAcknowledge,
-                                    PacketOpcode::kSelectiveNak, PacketOpcode::kCongestionNotification}) {
+  for (const PacketOpcode answer :
+       {PacketOpcode::kReadResponseFirst, PacketOpcode::kReadResponseOnly, PacketOpcode::kAcknowledge,
+        PacketOpcode::kAtomicAcknowledge, PacketOpcode::kSelectiveNak, PacketOpcode::kCongestionNotification}) {
     EXPECT_FALSE(IsRequest(answer)) << static_cast<int>(answer);
   }
 }

@@ -69,8 +69,8 @@ enum PacketPlace : uint8_t { kMiddle = 0, kBegins = 1, kEnds = 2, kOnly = kBegin
 struct OpcodeTraits {
   PacketKind kind = PacketKind::kUnknown;
   PacketPlace place = kOnly;
-  uint16_t headers = 0;        // PacketHeader bits
-  uint8_t header_length = 0;   // bytes between UDP and the payload, BTH included; 0: unknown
+  uint16_t headers = 0;       // PacketHeader bits
+  uint8_t header_length = 0;  // bytes between UDP and the payload, BTH included; 0: unknown
 };
 
 namespace opcode_traits {

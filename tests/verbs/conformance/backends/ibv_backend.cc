@@ -174,10 +174,10 @@ class IbvBackend final : public Backend {
   std::string Counters() const override {
     std::string text;
     for (const auto& opened : opened_) {
-      std::vector<client::NumberEntry> numbers;
+      std::vector<daemon::NamedNumber> numbers;
       opened->AddNumbers(numbers);
       absl::StrAppend(&text, opened->device().name(), ":");
-      for (const client::NumberEntry& number : numbers) {
+      for (const daemon::NamedNumber& number : numbers) {
         if (number.value != 0) absl::StrAppend(&text, " ", number.name, " ", number.value);
       }
       absl::StrAppend(&text, ". ");

@@ -1,4 +1,4 @@
-#include "lib/daemon/watch/node_snapshot.h"
+#include "lib/daemon/metrics/node_snapshot.h"
 
 namespace tokamak::daemon {
 
@@ -22,6 +22,7 @@ NodeSnapshot SnapshotOf(const node::Node& node) {
   snapshot.pins_of_peers = node.pins_of_peers();
   snapshot.pins_of_peers_total = node.pins_of_peers_total();
   snapshot.brought_to_peers_total = node.brought_to_peers_total();
+  snapshot.location_cache_objects = node.places().size();
   const node::Membership& membership = node.membership();
   snapshot.joined = membership.joined();
   snapshot.directory_away = membership.directory_away();

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "lib/base/time.h"
-#include "lib/client/protocol/messages.h"
-#include "lib/daemon/clients/client_server.h"
+#include "lib/daemon/metrics/client_counters.h"
+#include "lib/daemon/metrics/named_number.h"
 #include "lib/node/node.h"
 #include "lib/node/pulls/get_latency.h"
 #include "lib/store/types.h"
@@ -25,6 +25,7 @@ struct NodeSnapshot {
   base::Duration uptime;
   bool draining = false;
 
+  uint64_t store_page_bytes = 0;
   store::Statistics store;
   std::vector<store::OwnerUsage> programs;
 
@@ -34,6 +35,7 @@ struct NodeSnapshot {
   uint64_t pins_of_peers = 0;
   uint64_t pins_of_peers_total = 0;
   uint64_t brought_to_peers_total = 0;
+  uint64_t location_cache_objects = 0;
 
   bool joined = false;
   bool directory_away = false;
@@ -48,7 +50,7 @@ struct NodeSnapshot {
 
   uint64_t loop_waits = 0;
   std::vector<transport::EndpointCounters> engines;
-  std::vector<std::vector<client::NumberEntry>> rails;  // what each device counts, by its own names
+  std::vector<std::vector<NamedNumber>> rails;  // what each device counts, by its own names
 
   // Why peers and programs should not come here now; empty: they may.
   std::string WhyNotReady() const;

@@ -1,0 +1,15 @@
+// NamedNumber is one number of a node or of its devices, with the name that people and programs
+// know it by.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tokamak::daemon {
+
+struct NamedNumber {
+  std::string name;  // unit last: store_used_bytes; totals since the start end in _total
+  uint64_t value = 0;
+};
+
+}  // namespace tokamak::daemon
