@@ -2,15 +2,19 @@
 
 #include <chrono>
 #include <iostream>
+#include <memory>
 #include <random>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "lib/base/units.h"
 #include "lib/cli/as_absl.h"
+#include "lib/cli/bench_between.h"
 #include "lib/cli/output.h"
 #include "lib/cli/timed_calls.h"
+#include "lib/cli/which_daemon.h"
 #include "nlohmann/json.hpp"
 #include "tokamak/object_id.h"
 
@@ -94,7 +98,7 @@ class Runner final {
 };
 
 void Print(const CommandContext& context, const std::vector<SizeResult>& results) {
-  if (context.json) {
+  if (context.flags.json) {
     json sizes = json::array();
     for (const SizeResult& result : results) {
       sizes.push_back({{"bytes", result.size()},
@@ -119,14 +123,10 @@ void Print(const CommandContext& context, const std::vector<SizeResult>& results
   std::cout << FormatTable(rows, {0, 1, 2, 3, 4, 5, 6, 7});
 }
 
-}  // namespace
-
+// An end of --between: names of nodes have no '/'.
 bool IsSocket(const std::string& end) { return end.find('/') != std::string::npos; }
 
-void AddBench(CLI::App& app, BenchFlags& flags) {
-  CLI::App* const bench = NewCommand(
-      app, "bench", "measure how fast a program puts objects on a node and gets them there, or moves them between two",
-      "tok bench --sizes 1KiB,1MiB --budget 1s");
+void AddBench(CLI::App& bench, BenchFlags& flags) {
   const auto read_sizes = [&flags](const std::vector<std::string>& texts) {
     flags.sizes.clear();
     for (const std::string& text : texts) {
@@ -135,25 +135,25 @@ void AddBench(CLI::App& app, BenchFlags& flags) {
       flags.sizes.push_back(*size);
     }
   };
-  bench->add_option_function<std::vector<std::string>>("--sizes", read_sizes, "sizes of the objects")
+  bench.add_option_function<std::vector<std::string>>("--sizes", read_sizes, "sizes of the objects")
       ->type_name("SIZE,...")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->default_str("1KiB,64KiB,1MiB");
-  bench->add_option("--count", flags.count, "objects of each size, at most")
+  bench.add_option("--count", flags.count, "objects of each size, at most")
       ->check(CLI::Range(uint64_t{1}, kMaxCount))
       ->capture_default_str();
-  AddDuration(*bench, "--budget", flags.budget, "time for all sizes together; less where --count is reached");
+  AddDuration(bench, "--budget", flags.budget, "time for all sizes together; less where --count is reached");
   bench
-      ->add_option("--between", flags.between,
-                   "measure between two nodes, or this one and another: their names as tok nodes lists them, or their "
-                   "Unix sockets. One of them is of this machine; what comes from the other one is measured where tok "
-                   "tune --serve runs there")
+      .add_option("--between", flags.between,
+                  "measure between two nodes, or this one and another: their names as tok nodes lists them, or their "
+                  "Unix sockets. One of them is of this machine; what comes from the other one is measured where tok "
+                  "tune --serve runs there")
       ->type_name("NODE [NODE]")
       ->expected(1, 2);
 }
 
-absl::Status Bench(const CommandContext& context, const BenchFlags& flags) {
+absl::Status BenchHere(const CommandContext& context, const BenchFlags& flags) {
   for (const uint64_t size : flags.sizes) {
     if (size <= context.client.capacity()) continue;
     return absl::InvalidArgumentError(absl::StrCat("--sizes ", base::FormatSize(size), ": the store of node ",
@@ -164,6 +164,54 @@ absl::Status Bench(const CommandContext& context, const BenchFlags& flags) {
   if (!results.ok()) return results.status();
   Print(context, *results);
   return absl::OkStatus();
+}
+
+absl::StatusOr<Client> Connect(const std::string& socket) {
+  ClientOptions options;
+  options.name = "tok";
+  return AsAbsl(Client::Connect(socket, options));
+}
+
+// To the cluster's nodes beside the context's. Nodes that do not answer are left out.
+std::vector<Client> ConnectBeside(const CommandContext& context) {
+  std::vector<Client> clients;
+  for (const std::string& other : FindSocketsBeside(context.flags, context.socket)) {
+    auto client = Connect(other);
+    if (client.ok()) clients.push_back(*std::move(client));
+  }
+  return clients;
+}
+
+absl::Status Bench(const CommandContext& context, const BenchFlags& flags) {
+  if (flags.between.empty()) return BenchHere(context, flags);
+  std::vector<Client> others = ConnectBeside(context);
+  std::vector<std::string> nodes;
+  for (const std::string& end : flags.between) {
+    nodes.push_back(end == context.socket ? context.client.node() : end);
+    if (!IsSocket(nodes.back())) continue;
+    auto client = Connect(end);
+    if (!client.ok()) return client.status();
+    nodes.back() = client->node();
+    others.push_back(*std::move(client));
+  }
+  return BenchBetween(context, flags, std::move(nodes), others);
+}
+
+// The daemon is the first of two, where that is a socket.
+std::string SocketOf(const BenchFlags& flags) {
+  return flags.between.size() == 2 && IsSocket(flags.between[0]) ? flags.between[0] : "";
+}
+
+}  // namespace
+
+Command BenchCommand() {
+  const auto flags = std::make_shared<BenchFlags>();
+  Command command = CommandWithDaemon(
+      {"bench", "measure how fast a program puts objects on a node and gets them there, or moves them between two",
+       "tok bench --sizes 1KiB,1MiB --budget 1s"},
+      AddBench, Bench, flags);
+  command.socket = [flags] { return SocketOf(*flags); };
+  return command;
 }
 
 }  // namespace tokamak::cli

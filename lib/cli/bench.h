@@ -9,8 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
-#include "absl/status/status.h"
 #include "lib/base/time.h"
 #include "lib/cli/command.h"
 
@@ -23,11 +21,6 @@ struct BenchFlags {
   std::vector<std::string> between;                            // names of nodes, or sockets of this machine
 };
 
-// Whether an end of --between is a socket: names of nodes have no '/'.
-bool IsSocket(const std::string& end);
-
-void AddBench(CLI::App& app, BenchFlags& flags);
-
-absl::Status Bench(const CommandContext& context, const BenchFlags& flags);
+Command BenchCommand();
 
 }  // namespace tokamak::cli

@@ -390,14 +390,14 @@ absl::Status BenchBetween(const CommandContext& context, const BenchFlags& flags
   if (!out.ok()) return out.status();
   const auto words = runner.PushOfNothing();
   if (!words.ok()) return words.status();
-  if (!context.json) {
+  if (!context.flags.json) {
     PrintDirection(
         *out, absl::StrCat("pushed; a push of what is there already takes ",
                            base::FormatDuration(base::Duration::Picoseconds(static_cast<int64_t>(*words * 1e12)))));
   }
   const auto in = MeasureGets(runner, *ends, context.undo);
   if (!in.ok()) return in.status();
-  if (!context.json) {
+  if (!context.flags.json) {
     PrintDirection(*in, "got");
     return absl::OkStatus();
   }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "lib/base/units.h"
+#include "lib/cli/output.h"
 
 namespace tokamak::cli {
 
@@ -18,6 +19,16 @@ std::string Short(base::Duration duration) {
 }
 
 }  // namespace
+
+int Fail(const Flags& flags, const absl::Status& status, int code) {
+  PrintError(flags.json, status);
+  return code;
+}
+
+int ExitCode(const Flags& flags, const absl::Status& status) {
+  if (status.ok()) return 0;
+  return absl::IsCancelled(status) ? 1 : Fail(flags, status, 1);
+}
 
 CLI::App* NewCommand(CLI::App& app, const std::string& name, const std::string& about, const std::string& example) {
   CLI::App* const command = app.add_subcommand(name, about);

@@ -5,7 +5,25 @@
 
 #include "absl/strings/str_cat.h"
 #include "lib/base/version.h"
+#include "lib/cli/bench.h"
 #include "lib/cli/command.h"
+#include "lib/cli/copies.h"
+#include "lib/cli/demo_command.h"
+#include "lib/cli/doctor/command.h"
+#include "lib/cli/down.h"
+#include "lib/cli/events.h"
+#include "lib/cli/get.h"
+#include "lib/cli/help.h"
+#include "lib/cli/list.h"
+#include "lib/cli/nodes.h"
+#include "lib/cli/put.h"
+#include "lib/cli/rm.h"
+#include "lib/cli/stat.h"
+#include "lib/cli/top.h"
+#include "lib/cli/tune_command.h"
+#include "lib/cli/up.h"
+#include "lib/cli/verbs/command.h"
+#include "lib/cli/wait.h"
 #include "lib/daemon/flags/help_format.h"
 
 namespace tokamak::cli {
@@ -25,81 +43,47 @@ constexpr char kFooter[] =
     "Errors are one line on standard error; with --json that is {\"error\": CODE, \"message\": TEXT}.\n"
     "Control characters, and bytes that are not UTF-8, are printed as \\xHH; JSON has the latter as \\xHH, too.";
 
-constexpr char kDevices[] =
-    "RDMA devices that the nodes take in turn, such as ibv:rxe0,ibv:rxe1; the software NIC unless given";
-
-void DescribeClusters(CLI::App& app, Flags& flags) {
-  CLI::App* const up = NewCommand(
-      app, "up",
-      "start a cluster on this machine: node i on 127.0.0.i, or another loopback network where that is taken",
-      "tok up --nodes 2 --memory 64MiB");
-  up->add_option("--device", flags.cluster.places.devices, kDevices)->delimiter(',')->allow_extra_args(false);
-  up->add_option("--nodes", flags.cluster.nodes, "how many")->check(CLI::Range(1, 64))->capture_default_str();
-  up->add_option("--memory", flags.cluster.memory, "store of each node")->type_name("SIZE")->capture_default_str();
-  up->add_option("--directory", flags.cluster.directory, "tokd: node 1 serves it; redis: a private redis-server")
-      ->check(CLI::IsMember({"tokd", "redis"}))
-      ->capture_default_str();
-  up->add_option("--port", flags.cluster.places.port, "port that each node listens on")->capture_default_str();
-  up->add_option("--udp-port", flags.cluster.places.udp_port,
-                 "UDP port of the software NICs; they take the next one as well, for bulk")
-      ->capture_default_str();
-  up->add_option("--tokd", flags.cluster.extra,
-                 "a further flag for each tokd (again for each; % stands for the node's name)")
-      ->allow_extra_args(false);
-  NewCommand(app, "down", "stop the cluster that tok up started", "tok down");
-
-  CLI::App* const demo =
-      NewCommand(app, "demo", "move real files between three nodes by every protocol, and compare hashes",
-                 "tok demo --from /usr/include --least 1MiB");
-  demo->add_option("--from", flags.demo.sources, "folders whose files are moved")
-      ->type_name("DIR")
-      ->capture_default_str();
-  AddSize(*demo, "--least", flags.demo.least_bytes, "move files of at least this size together, if there are enough")
-      ->default_str("200MiB");
-  AddSize(*demo, "--memory", flags.demo.memory, "store of each node; files up to a third of it are moved")
-      ->default_str("1GiB");
-  demo->add_option("--device", flags.demo.devices, kDevices)->delimiter(',')->allow_extra_args(false);
-  demo->add_option("--tokd", flags.demo.tokd_flags, "a further flag for each tokd, as for up")->allow_extra_args(false);
-}
-
-void DescribeObjects(CLI::App& app, Flags& flags) {
-  CLI::App* const put = NewCommand(app, "put", "put files or folders, each as an object named like it",
-                                   "tok put /etc/os-release --as release");
-  put->add_option("path", flags.paths,
-                  "files or folders, or - for standard input; one that fails or is interrupted leaves nothing")
-      ->type_name("FILE")
-      ->required();
-  put->add_option("--as", flags.as, "the object's name");
-
-  CLI::App* const get =
-      NewCommand(app, "get", "get an object, from whichever node has it, and write it to a file or folder",
-                 "tok --node 2 get release -o release.txt");
-  get->add_option("name", flags.name, "name or 40-digit id")->required();
-  get->add_option("-o,--output", flags.output,
-                  "where to: a file, a folder, or - for standard output; the object's own name here unless given")
-      ->type_name("FILE");
-  AddDuration(*get, "--timeout", flags.timeout, "how long to wait while nothing of it comes");
-  get->add_option("--protocol", flags.protocol, "what moves it")
-      ->check(CLI::IsMember({"auto", "eager", "read", "write"}))
-      ->capture_default_str();
-
-  AddList(app, flags.list);
-  CLI::App* const stat =
-      NewCommand(app, "stat", "one object and who holds it; without a name, the node's numbers", "tok stat release");
-  stat->add_option("name", flags.name, "name or 40-digit id");
-  CLI::App* const rm =
-      NewCommand(app, "rm", "delete objects on all nodes, without asking; a folder with its files", "tok rm release");
-  auto* const names = rm->add_option("name", flags.names, "names or 40-digit ids");
-  rm->add_option("--prefix", flags.prefix,
-                 "delete all objects that the node holds and whose names begin like this, such as dict/")
-      ->excludes(names);
-  AddWait(app, flags.wait);
-  AddCopiesCommands(app, flags.copies);
+// A command that a package of its own enters and runs as a whole, without a daemon.
+template <typename OwnFlags>
+Command OfPackage(const char* name, void (*add)(CLI::App& app, OwnFlags& own),
+                  int (*run)(const OwnFlags& own, bool json)) {
+  const auto own = std::make_shared<OwnFlags>();
+  Command command;
+  command.name = name;
+  command.add = [add, own](CLI::App& app) { add(app, *own); };
+  command.run = Command::RunAlone([run, own](const Flags& flags) { return run(*own, flags.json); });
+  return command;
 }
 
 }  // namespace
 
-void DescribeCommandLine(CLI::App& app, Flags& flags) {
+std::vector<Command> AllCommands() {
+  return {
+      UpCommand(),
+      DownCommand(),
+      DemoCommand(),
+      PutCommand(),
+      GetCommand(),
+      ListCommand(),
+      StatCommand(),
+      RemoveCommand(),
+      WaitCommand(),
+      PrefetchCommand(),
+      PinCommand(),
+      UnpinCommand(),
+      PushCommand(),
+      NodesCommand(),
+      TopCommand(),
+      EventsCommand(),
+      BenchCommand(),
+      TuneCommand(),
+      OfPackage("doctor", doctor::AddCommand, doctor::RunCommand),
+      OfPackage("verbs", verbs::AddCommand, verbs::RunCommand),
+      HelpCommand(),
+  };
+}
+
+void DescribeCommandLine(CLI::App& app, Flags& flags, const std::vector<Command>& commands) {
   app.formatter(std::make_shared<daemon::HelpFormat>());  // of every command: they inherit it
   app.footer(kFooter);
   app.require_subcommand(1);
@@ -117,17 +101,7 @@ void DescribeCommandLine(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_flag("--json", flags.json, "print JSON");
 
-  DescribeClusters(app, flags);
-  DescribeObjects(app, flags);
-  NewCommand(app, "nodes", "list the nodes of the cluster", "tok nodes");
-  AddTop(app, flags.top);
-  AddEvents(app, flags.events);
-  AddBench(app, flags.bench);
-  tune::AddCommand(app, flags.tune);
-  doctor::AddCommand(app, flags.doctor);
-  verbs::AddCommand(app, flags.verbs);
-  NewCommand(app, "help", "say what a command does, and its flags", "tok help get")
-      ->add_option("command", flags.help_for, "which; all commands unless given");
+  for (const Command& command : commands) command.add(app);
 }
 
 }  // namespace tokamak::cli

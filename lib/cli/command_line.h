@@ -1,13 +1,19 @@
-// The one table of tok's commands and flags. `tok help` prints it; man pages and completion are
-// made of that (lib/cli/help_pages.py).
+// The one table of tok's commands, and the flags of every command. `tok help` prints them; man pages
+// and completion are made of that (lib/cli/help_pages.py).
 #pragma once
 
+#include <vector>
+
 #include "CLI/CLI.hpp"
+#include "lib/cli/command.h"
 #include "lib/cli/flags.h"
 
 namespace tokamak::cli {
 
-// Enters everything into `app`, which will write to `flags`.
-void DescribeCommandLine(CLI::App& app, Flags& flags);
+// In the order in which they are listed.
+std::vector<Command> AllCommands();
+
+// Enters everything into `app`, which will write to `flags` and to the commands' own.
+void DescribeCommandLine(CLI::App& app, Flags& flags, const std::vector<Command>& commands);
 
 }  // namespace tokamak::cli

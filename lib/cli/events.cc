@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <ctime>
 #include <iostream>
 #include <map>
@@ -12,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "lib/base/text/printable.h"
+#include "lib/base/time.h"
 #include "lib/base/units.h"
 #include "lib/cli/as_absl.h"
 #include "lib/cli/output.h"
@@ -27,6 +29,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kLookAtNodes(1);  // who joins or leaves is seen after this long
+
+struct EventsFlags {
+  uint64_t count = 0;       // events, then it ends; 0: none
+  base::Duration duration;  // the same; zero: none
+};
 
 // "2026-11-25T20:15:01.123Z"
 std::string Now() {
@@ -44,7 +51,7 @@ std::string Now() {
 class Follower final {
  public:
   Follower(const CommandContext& context, const EventsFlags& flags)
-      : client_(context.client), json_(context.json), flags_(flags) {
+      : client_(context.client), json_(context.flags.json), flags_(flags) {
     if (flags.duration > base::Duration()) end_ = Clock::now() + AsTimeout(flags.duration).duration();
   }
 
@@ -143,20 +150,26 @@ class Follower final {
   bool directory_answers_ = true;
 };
 
-}  // namespace
-
-void AddEvents(CLI::App& app, EventsFlags& flags) {
-  CLI::App* const events = NewCommand(
-      app, "events",
-      "follow what is sealed, deleted and evicted on a node, and which nodes join and leave; one event a line",
-      "tok events --for 1s");
-  events->add_option("-n,--count", flags.count, "end after this many events")->check(AtLeastOne());
-  AddDuration(*events, "--for", flags.duration, "end after this long; neither: until it is interrupted")
+void AddEvents(CLI::App& events, EventsFlags& flags) {
+  events.add_option("-n,--count", flags.count, "end after this many events")->check(AtLeastOne());
+  AddDuration(events, "--for", flags.duration, "end after this long; neither: until it is interrupted")
       ->default_str("");
 }
 
 absl::Status FollowEvents(const CommandContext& context, const EventsFlags& flags) {
   return Follower(context, flags).Run();
+}
+
+}  // namespace
+
+Command EventsCommand() {
+  Command command = CommandWithDaemon(
+      {"events",
+       "follow what is sealed, deleted and evicted on a node, and which nodes join and leave; one event a line",
+       "tok events --for 1s"},
+      AddEvents, FollowEvents);
+  command.is_endless = true;
+  return command;
 }
 
 }  // namespace tokamak::cli

@@ -64,34 +64,22 @@ void PrintJson(const std::vector<ObjectInfo>& page) {
   std::cout << ToText(std::move(all), 2) << "\n";
 }
 
-}  // namespace
-
-void AddList(CLI::App& app, ListFlags& flags) {
-  CLI::App* const list = NewCommand(app, "ls", "list the objects of a node", "tok ls --sort size --reverse --limit 10");
-  list->add_option("prefix,--prefix", flags.prefix, "whose names begin like this");
-  list->add_option("--glob", flags.glob, "whose names match this, as in the shell: 'dict/*.txt'; * takes / as well");
-  list->add_option("--object-state", flags.state, "those in this state")
+void AddList(CLI::App& list, ListFlags& flags) {
+  list.add_option("prefix,--prefix", flags.prefix, "whose names begin like this");
+  list.add_option("--glob", flags.glob, "whose names match this, as in the shell: 'dict/*.txt'; * takes / as well");
+  list.add_option("--object-state", flags.state, "those in this state")
       ->check(CLI::IsMember({"unsealed", "sealed", "evicted", "deleted", "aborted"}));
-  list->add_option("--origin", flags.origin, "put on this node, or copied from another")
+  list.add_option("--origin", flags.origin, "put on this node, or copied from another")
       ->check(CLI::IsMember({"created", "pulled"}));
-  AddSize(*list, "--min-size", flags.least, "with this many bytes of data or more");
-  AddSize(*list, "--max-size", flags.most, "with this many or less");
-  list->add_option("--sort", flags.sort, "by what")
+  AddSize(list, "--min-size", flags.least, "with this many bytes of data or more");
+  AddSize(list, "--max-size", flags.most, "with this many or less");
+  list.add_option("--sort", flags.sort, "by what")
       ->check(CLI::IsMember({"id", "name", "size", "age", "pins"}))
       ->capture_default_str();
-  list->add_flag("-r,--reverse", flags.reverse, "the largest, oldest or last first");
-  auto* const limit = list->add_option("--limit", flags.limit, "at most this many")->check(AtLeastOne());
-  list->add_option("--page", flags.page, "of --limit objects each, from 1")->check(AtLeastOne())->needs(limit);
-  list->add_flag("-q,--quiet", flags.quiet, "names alone, one a line; the id of what has none");
-}
-
-std::vector<ObjectInfo> Select(std::vector<ObjectInfo> objects, const ListFlags& flags) {
-  const auto unwanted = [&](const ObjectInfo& object) { return !Matches(object, flags); };
-  objects.erase(std::remove_if(objects.begin(), objects.end(), unwanted), objects.end());
-  std::sort(objects.begin(), objects.end(), [&](const ObjectInfo& a, const ObjectInfo& b) {
-    return flags.reverse ? Before(b, a, flags.sort) : Before(a, b, flags.sort);
-  });
-  return objects;
+  list.add_flag("-r,--reverse", flags.reverse, "the largest, oldest or last first");
+  auto* const limit = list.add_option("--limit", flags.limit, "at most this many")->check(AtLeastOne());
+  list.add_option("--page", flags.page, "of --limit objects each, from 1")->check(AtLeastOne())->needs(limit);
+  list.add_flag("-q,--quiet", flags.quiet, "names alone, one a line; the id of what has none");
 }
 
 absl::Status List(const CommandContext& context, const ListFlags& flags) {
@@ -107,8 +95,8 @@ absl::Status List(const CommandContext& context, const ListFlags& flags) {
   const std::vector<ObjectInfo> page(selected.begin() + static_cast<int64_t>(begin),
                                      selected.begin() + static_cast<int64_t>(end));
   if (flags.quiet) {
-    PrintNames(page, context.json);
-  } else if (context.json) {
+    PrintNames(page, context.flags.json);
+  } else if (context.flags.json) {
     PrintJson(page);
   } else if (all == 0) {
     std::cout << (on_node == 0 ? "no objects"
@@ -119,6 +107,22 @@ absl::Status List(const CommandContext& context, const ListFlags& flags) {
     if (end < all) std::cout << end - begin << " of " << all << "; the next with --page " << flags.page + 1 << "\n";
   }
   return absl::OkStatus();
+}
+
+}  // namespace
+
+Command ListCommand() {
+  return CommandWithDaemon({"ls", "list the objects of a node", "tok ls --sort size --reverse --limit 10"}, AddList,
+                           List);
+}
+
+std::vector<ObjectInfo> Select(std::vector<ObjectInfo> objects, const ListFlags& flags) {
+  const auto unwanted = [&](const ObjectInfo& object) { return !Matches(object, flags); };
+  objects.erase(std::remove_if(objects.begin(), objects.end(), unwanted), objects.end());
+  std::sort(objects.begin(), objects.end(), [&](const ObjectInfo& a, const ObjectInfo& b) {
+    return flags.reverse ? Before(b, a, flags.sort) : Before(a, b, flags.sort);
+  });
+  return objects;
 }
 
 }  // namespace tokamak::cli

@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
-#include "absl/status/status.h"
 #include "lib/cli/command.h"
 #include "tokamak/types.h"
 
@@ -27,9 +25,7 @@ struct ListFlags {
   bool quiet = false;  // names alone
 };
 
-void AddList(CLI::App& app, ListFlags& flags);
-
-absl::Status List(const CommandContext& context, const ListFlags& flags);
+Command ListCommand();
 
 // Those that the flags ask for, sorted, of all pages.
 std::vector<ObjectInfo> Select(std::vector<ObjectInfo> objects, const ListFlags& flags);

@@ -20,8 +20,8 @@ namespace tokamak::cli {
 constexpr uint16_t kPortsPerNode = 16;
 
 struct NodePlace {
-  std::string device;     // as tokd --device takes it
-  verbs::Address listen;  // with its port
+  std::string device;              // as tokd --device takes it
+  tokamak::verbs::Address listen;  // with its port
 };
 
 struct Places {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <iostream>
 #include <string>
 #include <thread>
@@ -13,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "lib/base/time.h"
 #include "lib/cli/as_absl.h"
 #include "lib/cli/keys.h"
 #include "lib/cli/output.h"
@@ -24,6 +26,16 @@ namespace tokamak::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+struct TopFlags {
+  uint64_t count = 0;  // views, then it ends; 0: none
+  base::Duration interval = base::Seconds(1);
+};
+
+void AddTop(CLI::App& top, TopFlags& flags) {
+  top.add_option("-n,--count", flags.count, "end after this many views")->check(AtLeastOne());
+  AddDuration(top, "--interval", flags.interval, "from one view to the next");
+}
 
 // The whole terminal, but for its last line, where the cursor is left.
 TopScreen ScreenNow() {
@@ -70,14 +82,14 @@ bool IsTerminal() { return isatty(STDOUT_FILENO) == 1 && isatty(STDIN_FILENO) ==
 
 // Views one after the other, for whoever reads them later.
 absl::Status PrintViews(const CommandContext& context, const TopFlags& flags) {
-  const bool redraws = !context.json && isatty(STDOUT_FILENO) == 1 && flags.count != 1;
+  const bool redraws = !context.flags.json && isatty(STDOUT_FILENO) == 1 && flags.count != 1;
   TopRates rates;
   for (uint64_t view = 0; flags.count == 0 || view < flags.count; ++view) {
     if (view > 0) std::this_thread::sleep_for(AsTimeout(flags.interval).duration());
     const auto now = AsAbsl(context.client.Cluster());
     if (!now.ok()) return now.status();
     rates.Add(*now);
-    if (context.json) {
+    if (context.flags.json) {
       std::cout << ToText(TopToJson(*now, rates)) << "\n";
     } else {
       const std::string text = FormatTop(*now, rates, ScreenNow());
@@ -113,23 +125,23 @@ absl::Status WatchViews(const CommandContext& context, const TopFlags& flags, Ke
   return absl::OkStatus();
 }
 
-}  // namespace
-
-void AddTop(CLI::App& app, TopFlags& flags) {
-  CLI::App* const top =
-      NewCommand(app, "top", "watch the nodes of the cluster: memory, objects, transfers, state", "tok top -n 1");
-  top->add_option("-n,--count", flags.count, "end after this many views")->check(AtLeastOne());
-  AddDuration(*top, "--interval", flags.interval, "from one view to the next");
-}
-
 absl::Status Top(const CommandContext& context, const TopFlags& flags) {
-  if (context.json || flags.count == 1 || !IsTerminal()) return PrintViews(context, flags);
+  if (context.flags.json || flags.count == 1 || !IsTerminal()) return PrintViews(context, flags);
   Keys keys(STDIN_FILENO);
   const absl::Status opened = context.undo.Do([&] { return keys.Open(); }, [&] { return keys.Close(); });
   if (!opened.ok()) return opened;
   const absl::Status watched = WatchViews(context, flags, keys);
   const absl::Status closed = context.undo.TakeBack();
   return watched.ok() ? closed : watched;
+}
+
+}  // namespace
+
+Command TopCommand() {
+  Command command = CommandWithDaemon(
+      {"top", "watch the nodes of the cluster: memory, objects, transfers, state", "tok top -n 1"}, AddTop, Top);
+  command.is_endless = true;
+  return command;
 }
 
 }  // namespace tokamak::cli

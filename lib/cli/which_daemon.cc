@@ -17,10 +17,9 @@ constexpr char kServiceSocket[] = "/run/tokamak/tokd.sock";
 
 }  // namespace
 
-absl::StatusOr<std::string> FindSocket(const Flags& flags) {
+absl::StatusOr<std::string> FindSocket(const Flags& flags, const std::string& by_command) {
   if (!flags.socket.empty()) return flags.socket;
-  const std::vector<std::string>& between = flags.bench.between;
-  if (between.size() == 2 && IsSocket(between[0])) return between[0];
+  if (!by_command.empty()) return by_command;
   const char* const socket = std::getenv("TOKAMAK_SOCKET");
   if (!flags.cluster_chosen && socket != nullptr && *socket != '\0') return std::string(socket);
   const auto cluster = LoadCluster(flags.state);
@@ -34,20 +33,6 @@ absl::StatusOr<std::string> FindSocket(const Flags& flags) {
         absl::StrCat("--node ", flags.node, ": the cluster has nodes 1 to ", cluster->nodes.size()));
   }
   return cluster->nodes[flags.node - 1].socket;
-}
-
-absl::StatusOr<std::string> FindPeerSocket(const Flags& flags) {
-  if (!flags.tune.peer_socket.empty()) return flags.tune.peer_socket;
-  const auto cluster = LoadCluster(flags.state);
-  if (!cluster.ok() || !flags.socket.empty()) {
-    return absl::InvalidArgumentError("tune: give the other node, by --peer or --peer-socket (see tok tune --help)");
-  }
-  const uint32_t peer = flags.tune.peer_node > 0 ? flags.tune.peer_node : flags.node == 1 ? 2 : 1;
-  if (peer > cluster->nodes.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("tune: there is no node ", peer, ", the cluster has ", cluster->nodes.size(), ": two are needed"));
-  }
-  return cluster->nodes[peer - 1].socket;
 }
 
 std::vector<std::string> FindSocketsBeside(const Flags& flags, const std::string& socket) {

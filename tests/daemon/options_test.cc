@@ -373,6 +373,12 @@ TEST_F(OptionsTest, AWrongValueIsRefusedInOneLineThatNamesTheFlag) {
   ExpectRefused(Parse({"stray"}), {"stray", "--help"});
 }
 
+TEST_F(OptionsTest, AmongSeveralWrongFlagsTheFirstInTheOrderOfHelpIsNamed) {
+  ExpectRefused(Parse({"--quota", "much", "--memory", "more"}), {"tokd: --memory: "});
+  ExpectRefused(Parse({"--grace", "long", "--lease", "1ms"}), {"tokd: --lease: from"});
+  ExpectRefused(Parse({"--lease", "1ms", "--name", "two words"}), {"tokd: --lease: from"});
+}
+
 TEST_F(OptionsTest, ServiceLevelAndTrafficClassGoWithEveryWayOfConnecting) {
   const ParsedFlags none = Parse({});
   EXPECT_FALSE(none.options.fabric.service_level.has_value());

@@ -13,6 +13,7 @@
 #include "absl/strings/strip.h"
 #include "lib/base/units.h"
 #include "lib/base/version.h"
+#include "lib/daemon/flags/flag_table.h"
 #include "lib/daemon/flags/config_file.h"
 #include "lib/daemon/flags/help_format.h"
 #include "lib/daemon/flags/redis_flags.h"
@@ -40,12 +41,12 @@ constexpr char kExample[] =
     "evacuate, quota and log-level change at once, what else is new there is named in the log and needs a restart.\n"
     "Exit codes: 0 after SIGTERM or SIGINT, 2 when it could not start, 1 after an error of its own.";
 
-// As given on the command line, before it is checked.
-struct Texts {
-  std::string listen, memory = "512MiB", quota = "0", directory = "serve", detection = "auto", policy, drain = "10s",
-                      lease = "10s", grace = "60s", cm = "rdma", ack_timeout, congestion, chunk_size = "1MiB",
-                      log_level = "info", log_format = "text", socket_access = "user", http;
+// Flags that are checked together with others, or mean the opposite of an option.
+struct RawFlags {
   RedisTexts redis;
+  bool huge_pages = false;
+  bool no_huge_pages = false;
+  bool no_prefault = false;
 };
 
 absl::Status CheckFabric(const FabricSettings& fabric, ConnectBy connect_by) {
@@ -71,6 +72,7 @@ absl::Status CheckHttpHosts(const DaemonOptions& options) {
 }
 
 constexpr unsigned kProcessorsToSpin = 8;
+constexpr uint64_t kMinMemory = 1 << 20;  // bytes
 
 static_assert(kMaxAckTimeout * (verbs::kMaxRetryCount + 1) < transport::kConnectDeadline,
               "a peer that is gone is given up first");
@@ -100,87 +102,216 @@ std::string DefaultName(const verbs::Address& listen) {
   return absl::StrCat(ip.ToString(), "-", listen.port);
 }
 
-// Reads what CLI11 took as text. The first thing wrong is returned, with the flag's name before it.
-absl::Status Check(const Texts& texts, DaemonOptions& options) {
-  const auto read = [](const char* flag, auto parsed, auto& into) -> absl::Status {
-    if (!parsed.ok()) return absl::InvalidArgumentError(absl::StrCat(flag, ": ", parsed.status().message()));
-    into = *std::move(parsed);
-    return absl::OkStatus();
-  };
-  absl::Status status;
-  status.Update(read("--listen", verbs::Address::Parse(texts.listen), options.listen));
-  status.Update(read("--memory", base::ParseSize(texts.memory), options.memory));
-  status.Update(read("--quota", base::ParseSize(texts.quota), options.quota));
-  status.Update(read("--directory", ParseDirectory(texts.directory), options.directory));
-  if (status.ok()) {
-    const bool in_redis = options.directory.kind == DirectoryChoice::Kind::kRedis;
-    status = in_redis ? TakeRedisFlags(texts.redis, options.directory.redis) : CheckNoRedisFlags(texts.redis);
-  }
-  status.Update(read("--detection", ParseDetection(texts.detection), options.detection));
-  status.Update(read("--drain", base::ParseDuration(texts.drain), options.drain));
-  status.Update(read("--lease", base::ParseDuration(texts.lease), options.lease));
-  status.Update(read("--grace", base::ParseDuration(texts.grace), options.grace));
-  if (!texts.ack_timeout.empty()) {
-    options.ack_timeout.emplace();
-    status.Update(read("--ack-timeout", base::ParseDuration(texts.ack_timeout), *options.ack_timeout));
-  }
-  uint64_t chunk_size = 0;
-  status.Update(read("--chunk-size", base::ParseSize(texts.chunk_size), chunk_size));
-  if (status.ok() && (chunk_size < transport::kMinChunkSize || chunk_size > transport::kMaxChunkSize)) {
-    return absl::InvalidArgumentError(absl::StrCat("--chunk-size: from ", base::FormatSize(transport::kMinChunkSize),
-                                                   " to ", base::FormatSize(transport::kMaxChunkSize)));
-  }
-  options.chunk_size = static_cast<uint32_t>(chunk_size);
-  if (!texts.congestion.empty()) {
-    status.Update(read("--congestion", verbs::soft::CongestionChoice::Parse(texts.congestion), options.congestion));
-  }
-  if (!texts.policy.empty()) {
-    status.Update(read("--policy", ParsePolicyChoice(texts.policy), options.policy));
-  }
-  if (!texts.http.empty()) {
-    options.http.emplace();
-    status.Update(read("--http", ParseHttpAddress(texts.http), *options.http));
-  }
-  status.Update(CheckHttpHosts(options));
-  options.socket_access = texts.socket_access == "group" ? os::SocketAccess::kGroup : os::SocketAccess::kUser;
-  options.log.level = texts.log_level == "info" ? 0 : texts.log_level == "warning" ? 1 : 2;
-  options.log.json = texts.log_format == "json";
-  options.connect_by = texts.cm == "tcp" ? ConnectBy::kTcp : ConnectBy::kRdmaCm;
-  status.Update(CheckFabric(options.fabric, options.connect_by));
-  if (status.ok() && options.listen.port == 0) {
-    return absl::InvalidArgumentError("--listen: give a port as well, such as 127.0.0.1:7000");
-  }
-  if (status.ok() && options.listen.is_unspecified()) {
-    verbs::Address ip = options.listen;
-    ip.port = 0;
-    return absl::InvalidArgumentError(absl::StrCat("--listen: peers are told this address, and ", ip.ToString(),
-                                                   " leads each to itself: give one of this host's"));
-  }
-  if (status.ok() && options.listen.port + options.engines > UINT16_MAX) {
-    return absl::InvalidArgumentError(absl::StrCat("--listen: ", options.engines, " engines for bulk need ports up to ",
-                                                   options.listen.port + options.engines, ": choose a lower port"));
-  }
-  if (status.ok() && options.memory < (1 << 20)) {
-    return absl::InvalidArgumentError("--memory: at least 1MiB, for objects and their bookkeeping");
-  }
-  if (status.ok() && (options.lease < kMinLease || options.lease > kMaxLease)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--lease: from ", base::FormatDuration(kMinLease), " to ", base::FormatDuration(kMaxLease)));
-  }
-  if (status.ok() && options.grace > kMaxLease) {
-    return absl::InvalidArgumentError(absl::StrCat("--grace: at most ", base::FormatDuration(kMaxLease)));
-  }
-  if (status.ok() && options.ack_timeout.has_value() &&
-      (*options.ack_timeout < base::Milliseconds(1) || *options.ack_timeout > kMaxAckTimeout)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--ack-timeout: from 1ms to ", base::FormatDuration(kMaxAckTimeout)));
-  }
-  if (!status.ok()) return status;
+absl::StatusOr<verbs::Address> ParseListen(const std::string& text) {
+  auto listen = verbs::Address::Parse(text);
+  if (!listen.ok()) return listen;
+  if (listen->port == 0) return absl::InvalidArgumentError("give a port as well, such as 127.0.0.1:7000");
+  if (!listen->is_unspecified()) return listen;
+  listen->port = 0;
+  return absl::InvalidArgumentError(absl::StrCat("peers are told this address, and ", listen->ToString(),
+                                                 " leads each to itself: give one of this host's"));
+}
+
+absl::StatusOr<uint32_t> ParseChunkSize(const std::string& text) {
+  const auto size = base::ParseSize(text);
+  if (!size.ok()) return size.status();
+  if (*size >= transport::kMinChunkSize && *size <= transport::kMaxChunkSize) return static_cast<uint32_t>(*size);
+  return absl::InvalidArgumentError(absl::StrCat("from ", base::FormatSize(transport::kMinChunkSize), " to ",
+                                                 base::FormatSize(transport::kMaxChunkSize)));
+}
+
+absl::Status CheckRedis(const RedisTexts& texts, DirectoryChoice& directory) {
+  const bool in_redis = directory.kind == DirectoryChoice::Kind::kRedis;
+  return in_redis ? TakeRedisFlags(texts, directory.redis) : CheckNoRedisFlags(texts);
+}
+
+absl::Status CheckPorts(const DaemonOptions& options) {
+  const uint32_t last = options.listen.port + options.engines;
+  if (last <= UINT16_MAX) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--listen: ", options.engines, " engines for bulk need ports up to ",
+                                                 last, ": choose a lower port"));
+}
+
+absl::Status CheckName(const std::string& name) {
+  const absl::Status status = directory::CheckNodeId(name);
+  return status.ok() ? status : absl::InvalidArgumentError(absl::StrCat("--name: ", status.message()));
+}
+
+// Takes what the table has not read, and checks what flags must fulfil together. Returns the first
+// error, with the flag's name before it.
+absl::Status Complete(const RawFlags& raw, DaemonOptions& options) {
+  options.prefault = !raw.no_prefault;
+  if (raw.huge_pages) options.huge_pages = HugePagesChoice::kAlways;
+  if (raw.no_huge_pages) options.huge_pages = HugePagesChoice::kNever;
   if (options.name.empty()) options.name = DefaultName(options.listen);
-  if (absl::Status name = directory::CheckNodeId(options.name); !name.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("--name: ", name.message()));
-  }
-  return absl::OkStatus();
+  absl::Status status = CheckRedis(raw.redis, options.directory);
+  if (status.ok()) status = CheckHttpHosts(options);
+  if (status.ok()) status = CheckFabric(options.fabric, options.connect_by);
+  if (status.ok()) status = CheckPorts(options);
+  if (status.ok()) status = CheckName(options.name);
+  return status;
+}
+
+// Sets the title below which --help shows the flags that are added from here on.
+void Group(CLI::App& app, const char* name) { app.option_defaults()->group(name); }
+
+void AddNodeFlags(CLI::App& app, FlagTable& table, RawFlags& raw, DaemonOptions& options) {
+  table
+      .Add("--listen", "", options.listen, ParseListen,
+           "IP:PORT at which other nodes connect; engine i listens on PORT + i")
+      ->required();
+  app.add_option(
+         "--device", options.device,
+         "RDMA device: soft:udp@IP[:UDP_PORT], our software NIC over UDP; soft:raw@IP[:UDP_PORT], the same through raw "
+         "sockets, which need CAP_NET_RAW; ibv:NAME[:PORT][@GID_INDEX], real verbs: ibv_devices lists names; up to "
+         "four "
+         "(A,B or --device A --device B): large transfers are spread over them, from first to first, second to second")
+      ->join(',')
+      ->required();
+  table.Add("--memory", "512MiB", options.memory,
+            Within(base::ParseSize, kMinMemory, UINT64_MAX, "at least 1MiB, for objects and their bookkeeping"),
+            "size of the object store, such as 512MiB or 16GiB");
+  app.add_option("--socket", options.socket, "path of the Unix socket for the programs of this machine")->required();
+  table.AddChoice<os::SocketAccess>(
+      "--socket-access", {{"user", os::SocketAccess::kUser}, {"group", os::SocketAccess::kGroup}},
+      options.socket_access,
+      "whose programs may use the socket: user (this one's alone), or group (those of its group as well)");
+  Group(app, "Directory");
+  table.Add("--directory", "serve", options.directory, ParseDirectory,
+            "who knows where objects are: serve (this node, for others too); tokd@HOST:PORT (the node that serves); "
+            "redis://[USER@]HOST[:PORT][/DATABASE], redis@unix:PATH; sentinel://[USER@]HOST[:PORT],.../MASTER; "
+            "cluster://[USER@]HOST[:PORT],...; with TLS rediss://, sentinel+tls://, cluster+tls://; see docs/redis.md");
+  AddRedisFlags(app, raw.redis);
+  Group(app, "Options");
+  app.add_option("--name", options.name,
+                 "this node's name in the cluster, of A-Z a-z 0-9 . _ : -; the --listen address unless given");
+}
+
+void AddTransferFlags(CLI::App& app, FlagTable& table, DaemonOptions& options) {
+  Group(app, "Transfers");
+  app.add_option("--engines", options.engines,
+                 "transport engines for bulk, a thread each; 0: everything on the control loop")
+      ->check(CLI::Range(0, 15))
+      ->capture_default_str();
+  app.add_option("--bulk-queue-pairs", options.bulk_queue_pairs,
+                 "queue pairs for large transfers, for each peer and device; 16 for a peer at most")
+      ->check(CLI::Range(1, 8))
+      ->capture_default_str();
+  table.Add("--chunk-size", "1MiB", options.chunk_size, ParseChunkSize,
+            "bytes of one READ or WRITE request: larger objects move in several; 4KiB to 1GiB");
+  app.add_option("--chunks-in-flight", options.chunks_in_flight, "such requests of one transfer at a time")
+      ->check(CLI::Range(uint32_t{1}, transport::kMaxChunksInFlight))
+      ->capture_default_str();
+  table.Add("--detection", "auto", options.detection, ParseDetection,
+            "how completions are found: busy, event, adaptive:TIME (spin, then sleep), or auto: adaptive:20us "
+            "from 8 processors on");
+  app.add_option("--registration", options.registration,
+                 "how object memory is registered: arena (all of it, at the start), on_demand (for each transfer) or "
+                 "cached (blocks of 16 MiB when they are first used, and kept)")
+      ->check(CLI::IsMember({"arena", "on_demand", "cached"}))
+      ->capture_default_str();
+  table.AddOptional(
+      "--policy", options.policy, ParsePolicyChoice,
+      "protocol by object size: a table such as eager:32KiB,read; FILE.json, which tok tune writes; adaptive, "
+      "which learns from the pulls; adaptive:TABLE, which begins with one; unless given, what is built in "
+      "for such a device");
+  Group(app, "Looking on");
+  app.add_option("--pcap", options.pcap,
+                 "write the software NIC's packets to this file, for Wireshark; bulk, which has a UDP port "
+                 "of its own, to FILE.bulk; those of a second device to FILE.1");
+  app.add_option(
+      "--trace", options.trace,
+      "at the end, write how long each get of a program took, and what each pull of this node spent its time on, "
+      "to this file, for Perfetto (ui.perfetto.dev)");
+  Group(app, "Transfers");
+  table.AddOptional("--congestion", options.congestion, verbs::soft::CongestionChoice::Parse,
+                    "how fast the software NIC sends: additive (a window that finds out, unless given), dcqcn:RATE "
+                    "(by the marks of switches, from this rate down, such as 10Gb/s), fixed (a window) or none");
+  table.AddOptional(
+      "--ack-timeout", options.ack_timeout,
+      Within(base::ParseDuration, base::Milliseconds(1), kMaxAckTimeout,
+             absl::StrCat("from 1ms to ", base::FormatDuration(kMaxAckTimeout))),
+      "how long a peer may take to acknowledge, seven times in a row, before it is given up; unless given, 67ms "
+      "or what a device's own report asks for, 268ms at most; more for slow machines or long ways");
+}
+
+void AddEndingFlags(CLI::App& app, FlagTable& table, DaemonOptions& options) {
+  Group(app, "Ending");
+  table.Add("--drain", "10s", options.drain, base::ParseDuration,
+            "after SIGTERM, wait this long for peers that still read, or that have not got all that was sent; with "
+            "--evacuate this long for each of the two");
+  app.add_flag("--evacuate", options.evacuate,
+               "after SIGTERM, first hand what was put on this node over to other nodes, which keep it");
+  Group(app, "Directory");
+  table.Add("--lease", "10s", options.lease,
+            Within(base::ParseDuration, kMinLease, kMaxLease,
+                   absl::StrCat("from ", base::FormatDuration(kMinLease), " to ", base::FormatDuration(kMaxLease))),
+            "the directory counts this node as alive for this long after it last heard from it; renewed three "
+            "times as often");
+  table.Add("--grace", "60s", options.grace,
+            Within(base::ParseDuration, base::Duration(), kMaxLease,
+                   absl::StrCat("at most ", base::FormatDuration(kMaxLease))),
+            "after its lease has ended the directory waits this long for the node to come back before it counts "
+            "what the node held as gone; by then the node refuses gets");
+}
+
+void AddFabricFlags(CLI::App& app, FlagTable& table, DaemonOptions& options) {
+  Group(app, "Fabric");
+  table.AddChoice<ConnectBy>(
+      "--cm", {{"rdma", ConnectBy::kRdmaCm}, {"tcp", ConnectBy::kTcp}}, options.connect_by,
+      "how connections of ibv: are made: rdma (rdma_cm, which needs IP on the fabric) or tcp (an exchange over "
+      "TCP at --listen)");
+  app.add_option("--pkey-index", options.fabric.pkey_index,
+                 "with --cm tcp, on InfiniBand: the partition, by its place in the port's table")
+      ->check(CLI::Range(0, UINT16_MAX))
+      ->capture_default_str();
+  app.add_option("--path-mtu", options.fabric.path_mtu,
+                 "of real verbs: the largest packets that a path carries, where a switch between carries less than the "
+                 "ports; unless given, what the ports do, and what InfiniBand's paths do with --cm rdma")
+      ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}));
+  app.add_option("--router-lid", options.fabric.router_lid,
+                 "with --cm tcp, on InfiniBand: the LID of the router to peers of other subnets")
+      ->check(CLI::Range(1, 0xbfff));
+  app.add_option("--service-level", options.fabric.service_level,
+                 "of InfiniBand, or the priority of RoCE; unless given, what the fabric says, or 0 with --cm tcp")
+      ->check(CLI::Range(0, 15));
+  app.add_option(
+         "--traffic-class", options.fabric.traffic_class,
+         "DSCP times 4 (104 is DSCP 26) of what RoCE v2, iWARP and the software NIC send, plus ECN's bits where "
+         "real verbs leave them to programs; unless given, what the fabric says, or 0")
+      ->check(CLI::Range(0, UINT8_MAX));
+  app.add_flag("--require-rdma", options.require_rdma, "fail unless the device is real RDMA");
+}
+
+void AddMemoryFlags(CLI::App& app, FlagTable& table, RawFlags& raw, DaemonOptions& options) {
+  Group(app, "Memory");
+  app.add_flag("--cache", options.cache,
+               "evict objects created here, too, perhaps the only copies, when room is needed");
+  table.Add("--quota", "0", options.quota, base::ParseSize,
+            "most bytes that one program may hold, unsealed and pinned together; 0: any");
+  auto* const huge = app.add_flag("--huge-pages", raw.huge_pages,
+                                  "keep the store in huge pages, or fail; unless given, where enough of them are free");
+  app.add_flag("--no-huge-pages", raw.no_huge_pages, "leave huge pages to others")->excludes(huge);
+  app.add_flag("--no-prefault", raw.no_prefault,
+               "do not touch all memory at the start: starts faster, first writes are slower");
+}
+
+void AddWatchingFlags(CLI::App& app, FlagTable& table, DaemonOptions& options) {
+  Group(app, "Looking on");
+  table.AddChoice<int>("--log-level", {{"info", 0}, {"warning", 1}, {"error", 2}}, options.log.level,
+                       "what is less is not logged: info, warning or error");
+  table.AddChoice<bool>("--log-format", {{"text", false}, {"json", true}}, options.log.json,
+                        "of the log on standard error: text, or json: one object in each line");
+  table.AddOptional(
+      "--http", options.http, ParseHttpAddress,
+      "serve metrics for Prometheus (/metrics), health (/healthz, /readyz) and a page of the cluster (/) at "
+      "PORT of 127.0.0.1 (0: one that is free, which the log names), or at IP:PORT, to everybody who reaches "
+      "it; see docs/operations.md");
+  app.add_option("--http-host", options.http_hosts,
+                 "a further name of this machine by which a browser may ask there, such as a proxy's (again for each); "
+                 "its host name, its addresses and localhost are known")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
 }
 
 // With --config FILE, or TOKD_CONFIG in the environment.
@@ -191,27 +322,6 @@ void TakeConfigFile(CLI::App& app) {
                  /*config_required=*/is_given)
       ->type_name("FILE");
   app.config_formatter(std::make_shared<ConfigFile>(app));
-}
-
-// In --help, where those that stand in no group come first.
-void GroupFlags(CLI::App& app) {
-  const std::pair<const char*, std::vector<const char*>> groups[] = {
-      {"Directory",
-       {"--directory", "--redis-prefix", "--redis-password-file", "--redis-sentinel-user",
-        "--redis-sentinel-password-file", "--redis-tls-ca", "--redis-tls-cert", "--redis-tls-key", "--redis-tls-name",
-        "--redis-tls-no-verify", "--lease", "--grace"}},
-      {"Transfers",
-       {"--engines", "--bulk-queue-pairs", "--chunk-size", "--chunks-in-flight", "--detection", "--registration",
-        "--policy", "--congestion", "--ack-timeout"}},
-      {"Fabric",
-       {"--cm", "--pkey-index", "--path-mtu", "--router-lid", "--service-level", "--traffic-class", "--require-rdma"}},
-      {"Memory", {"--cache", "--quota", "--huge-pages", "--no-huge-pages", "--no-prefault"}},
-      {"Ending", {"--drain", "--evacuate"}},
-      {"Looking on", {"--log-level", "--log-format", "--http", "--http-host", "--pcap", "--trace"}},
-  };
-  for (const auto& [name, flags] : groups) {
-    for (const char* const flag : flags) app.get_option(flag)->group(name);
-  }
 }
 
 std::string ConfigFileOf(const CLI::App& app) { return app.get_config_ptr()->as<std::string>(); }
@@ -257,150 +367,21 @@ absl::StatusOr<base::HostPort> ParseHttpAddress(const std::string& text) {
 ParsedFlags ParseFlags(int argc, const char* const* argv, std::ostream& errors) {
   ParsedFlags parsed;
   DaemonOptions& options = parsed.options;
-  Texts texts;
+  RawFlags raw;
   CLI::App app(kAbout, "tokd");
+  FlagTable table(app);
   app.formatter(std::make_shared<HelpFormat>());
   app.footer(kExample);
   app.set_version_flag("--version", absl::StrCat("tokd ", base::kVersion));
-  app.add_option("--listen", texts.listen, "IP:PORT at which other nodes connect; engine i listens on PORT + i")
-      ->required();
-  app.add_option(
-         "--device", options.device,
-         "RDMA device: soft:udp@IP[:UDP_PORT], our software NIC over UDP; soft:raw@IP[:UDP_PORT], the same through raw "
-         "sockets, which need CAP_NET_RAW; ibv:NAME[:PORT][@GID_INDEX], real verbs: ibv_devices lists names; up to "
-         "four "
-         "(A,B or --device A --device B): large transfers are spread over them, from first to first, second to second")
-      ->join(',')
-      ->required();
-  app.add_option("--memory", texts.memory, "size of the object store, such as 512MiB or 16GiB")->capture_default_str();
-  app.add_option("--socket", options.socket, "path of the Unix socket for the programs of this machine")->required();
-  app.add_option("--socket-access", texts.socket_access,
-                 "whose programs may use the socket: user (this one's alone), or group (those of its group as well)")
-      ->check(CLI::IsMember({"user", "group"}))
-      ->capture_default_str();
-  app.add_option(
-         "--directory", texts.directory,
-         "who knows where objects are: serve (this node, for others too); tokd@HOST:PORT (the node that serves); "
-         "redis://[USER@]HOST[:PORT][/DATABASE], redis@unix:PATH; sentinel://[USER@]HOST[:PORT],.../MASTER; "
-         "cluster://[USER@]HOST[:PORT],...; with TLS rediss://, sentinel+tls://, cluster+tls://; see docs/redis.md")
-      ->capture_default_str();
-  AddRedisFlags(app, texts.redis);
-  app.add_option("--name", options.name,
-                 "this node's name in the cluster, of A-Z a-z 0-9 . _ : -; the --listen address unless given");
-  app.add_option("--engines", options.engines,
-                 "transport engines for bulk, a thread each; 0: everything on the control loop")
-      ->check(CLI::Range(0, 15))
-      ->capture_default_str();
-  app.add_option("--bulk-queue-pairs", options.bulk_queue_pairs,
-                 "queue pairs for large transfers, for each peer and device; 16 for a peer at most")
-      ->check(CLI::Range(1, 8))
-      ->capture_default_str();
-  app.add_option("--chunk-size", texts.chunk_size,
-                 "bytes of one READ or WRITE request: larger objects move in several; 4KiB to 1GiB")
-      ->capture_default_str();
-  app.add_option("--chunks-in-flight", options.chunks_in_flight, "such requests of one transfer at a time")
-      ->check(CLI::Range(uint32_t{1}, transport::kMaxChunksInFlight))
-      ->capture_default_str();
-  app.add_option("--detection", texts.detection,
-                 "how completions are found: busy, event, adaptive:TIME (spin, then sleep), or auto: adaptive:20us "
-                 "from 8 processors on")
-      ->capture_default_str();
-  app.add_option("--registration", options.registration,
-                 "how object memory is registered: arena (all of it, at the start), on_demand (for each transfer) or "
-                 "cached (blocks of 16 MiB when they are first used, and kept)")
-      ->check(CLI::IsMember({"arena", "on_demand", "cached"}))
-      ->capture_default_str();
-  app.add_option(
-      "--policy", texts.policy,
-      "protocol by object size: a table such as eager:32KiB,read; FILE.json, which tok tune writes; adaptive, "
-      "which learns from the pulls; adaptive:TABLE, which begins with one; unless given, what is built in "
-      "for such a device");
-  app.add_option("--pcap", options.pcap,
-                 "write the software NIC's packets to this file, for Wireshark; bulk, which has a UDP port "
-                 "of its own, to FILE.bulk; those of a second device to FILE.1");
-  app.add_option(
-      "--trace", options.trace,
-      "at the end, write how long each get of a program took, and what each pull of this node spent its time on, "
-      "to this file, for Perfetto (ui.perfetto.dev)");
-  app.add_option("--congestion", texts.congestion,
-                 "how fast the software NIC sends: additive (a window that finds out, unless given), dcqcn:RATE "
-                 "(by the marks of switches, from this rate down, such as 10Gb/s), fixed (a window) or none");
-  app.add_option(
-      "--ack-timeout", texts.ack_timeout,
-      "how long a peer may take to acknowledge, seven times in a row, before it is given up; unless given, 67ms "
-      "or what a device's own report asks for, 268ms at most; more for slow machines or long ways");
-  app.add_option(
-         "--drain", texts.drain,
-         "after SIGTERM, wait this long for peers that still read, or that have not got all that was sent; with "
-         "--evacuate this long for each of the two")
-      ->capture_default_str();
-  app.add_flag("--evacuate", options.evacuate,
-               "after SIGTERM, first hand what was put on this node over to other nodes, which keep it");
-  app.add_option("--lease", texts.lease,
-                 "the directory counts this node as alive for this long after it last heard from it; renewed three "
-                 "times as often")
-      ->capture_default_str();
-  app.add_option("--grace", texts.grace,
-                 "after its lease has ended the directory waits this long for the node to come back before it counts "
-                 "what the node held as gone; by then the node refuses gets")
-      ->capture_default_str();
-  app.add_option(
-         "--cm", texts.cm,
-         "how connections of ibv: are made: rdma (rdma_cm, which needs IP on the fabric) or tcp (an exchange over "
-         "TCP at --listen)")
-      ->check(CLI::IsMember({"rdma", "tcp"}))
-      ->capture_default_str();
-  app.add_option("--pkey-index", options.fabric.pkey_index,
-                 "with --cm tcp, on InfiniBand: the partition, by its place in the port's table")
-      ->check(CLI::Range(0, UINT16_MAX))
-      ->capture_default_str();
-  app.add_option("--path-mtu", options.fabric.path_mtu,
-                 "of real verbs: the largest packets that a path carries, where a switch between carries less than the "
-                 "ports; unless given, what the ports do, and what InfiniBand's paths do with --cm rdma")
-      ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}));
-  app.add_option("--router-lid", options.fabric.router_lid,
-                 "with --cm tcp, on InfiniBand: the LID of the router to peers of other subnets")
-      ->check(CLI::Range(1, 0xbfff));
-  app.add_option("--service-level", options.fabric.service_level,
-                 "of InfiniBand, or the priority of RoCE; unless given, what the fabric says, or 0 with --cm tcp")
-      ->check(CLI::Range(0, 15));
-  app.add_option(
-         "--traffic-class", options.fabric.traffic_class,
-         "DSCP times 4 (104 is DSCP 26) of what RoCE v2, iWARP and the software NIC send, plus ECN's bits where "
-         "real verbs leave them to programs; unless given, what the fabric says, or 0")
-      ->check(CLI::Range(0, UINT8_MAX));
-  app.add_flag("--require-rdma", options.require_rdma, "fail unless the device is real RDMA");
-  app.add_flag("--cache", options.cache,
-               "evict objects created here, too, perhaps the only copies, when room is needed");
-  app.add_option("--quota", texts.quota, "most bytes that one program may hold, unsealed and pinned together; 0: any")
-      ->capture_default_str();
-  bool huge_pages = false, no_huge_pages = false;
-  auto* const huge = app.add_flag("--huge-pages", huge_pages,
-                                  "keep the store in huge pages, or fail; unless given, where enough of them are free");
-  app.add_flag("--no-huge-pages", no_huge_pages, "leave huge pages to others")->excludes(huge);
-  bool no_prefault = false;
-  app.add_flag("--no-prefault", no_prefault,
-               "do not touch all memory at the start: starts faster, first writes are slower");
-  app.add_option("--log-level", texts.log_level, "what is less is not logged: info, warning or error")
-      ->check(CLI::IsMember({"info", "warning", "error"}))
-      ->capture_default_str();
-  app.add_option("--log-format", texts.log_format,
-                 "of the log on standard error: text, or json: one object in each line")
-      ->check(CLI::IsMember({"text", "json"}))
-      ->capture_default_str();
-  app.add_option(
-      "--http", texts.http,
-      "serve metrics for Prometheus (/metrics), health (/healthz, /readyz) and a page of the cluster (/) at "
-      "PORT of 127.0.0.1 (0: one that is free, which the log names), or at IP:PORT, to everybody who reaches "
-      "it; see docs/operations.md");
-  app.add_option("--http-host", options.http_hosts,
-                 "a further name of this machine by which a browser may ask there, such as a proxy's (again for each); "
-                 "its host name, its addresses and localhost are known")
-      ->type_name("NAME")
-      ->allow_extra_args(false);
+  AddNodeFlags(app, table, raw, options);
+  AddTransferFlags(app, table, options);
+  AddEndingFlags(app, table, options);
+  AddFabricFlags(app, table, options);
+  AddMemoryFlags(app, table, raw, options);
+  AddWatchingFlags(app, table, options);
+  Group(app, "Options");
   bool print_config = false;
   app.add_flag("--print-config", print_config, "print all flags as a file for --config, and end")->configurable(false);
-  GroupFlags(app);
   const auto refuse = [&](absl::string_view what) {
     errors << "tokd: " << what << std::endl;
     parsed.exit_code = 2;
@@ -421,10 +402,9 @@ ParsedFlags ParseFlags(int argc, const char* const* argv, std::ostream& errors) 
   } catch (const CLI::ParseError& error) {
     return refuse(ExplainWrongFlags(app, error));
   }
-  options.prefault = !no_prefault;
-  if (huge_pages) options.huge_pages = HugePagesChoice::kAlways;
-  if (no_huge_pages) options.huge_pages = HugePagesChoice::kNever;
-  if (const absl::Status status = Check(texts, options); !status.ok()) return refuse(status.message());
+  absl::Status status = table.Read();
+  if (status.ok()) status = Complete(raw, options);
+  if (!status.ok()) return refuse(status.message());
   parsed.config = app.config_to_str();
   if (print_config) {
     std::cout << parsed.config << std::endl;

@@ -1,0 +1,10 @@
+// `tok help`: what a command does, and its flags.
+#pragma once
+
+#include "lib/cli/command.h"
+
+namespace tokamak::cli {
+
+Command HelpCommand();
+
+}  // namespace tokamak::cli

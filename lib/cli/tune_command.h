@@ -1,0 +1,10 @@
+// `tok tune`: which two nodes it measures between (tune/command.h measures).
+#pragma once
+
+#include "lib/cli/command.h"
+
+namespace tokamak::cli {
+
+Command TuneCommand();
+
+}  // namespace tokamak::cli
