@@ -1,12 +1,12 @@
 // The one table of tok's commands, and the flags of every command. `tok help` prints them; man pages
-// and completion are made of that (lib/cli/help_pages.py).
+// and completion are made of that (lib/cli/pages/help_pages.py).
 #pragma once
 
 #include <vector>
 
 #include "CLI/CLI.hpp"
-#include "lib/cli/command.h"
-#include "lib/cli/flags.h"
+#include "lib/cli/common/command.h"
+#include "lib/cli/common/flags.h"
 
 namespace tokamak::cli {
 

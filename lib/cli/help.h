@@ -1,7 +1,7 @@
 // `tok help`: what a command does, and its flags.
 #pragma once
 
-#include "lib/cli/command.h"
+#include "lib/cli/common/command.h"
 
 namespace tokamak::cli {
 

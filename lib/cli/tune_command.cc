@@ -5,8 +5,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "lib/cli/as_absl.h"
-#include "lib/cli/cluster.h"
+#include "lib/cli/cluster/cluster.h"
+#include "lib/cli/common/as_absl.h"
 #include "lib/cli/tune/asked_holder.h"
 #include "lib/cli/tune/client_holder.h"
 #include "lib/cli/tune/command.h"

@@ -1,7 +1,7 @@
 // `tok tune`: which two nodes it measures between (tune/command.h measures).
 #pragma once
 
-#include "lib/cli/command.h"
+#include "lib/cli/common/command.h"
 
 namespace tokamak::cli {
 

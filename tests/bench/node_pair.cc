@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "lib/cli/as_absl.h"
-#include "lib/cli/places.h"
+#include "lib/cli/cluster/places.h"
+#include "lib/cli/common/as_absl.h"
 
 namespace tokamak::bench {
 

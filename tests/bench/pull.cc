@@ -26,7 +26,7 @@
 #include "lib/base/phase_log.h"
 #include "lib/base/random.h"
 #include "lib/base/units.h"
-#include "lib/cli/as_absl.h"
+#include "lib/cli/common/as_absl.h"
 #include "nlohmann/json.hpp"
 #include "tests/bench/baselines.h"
 #include "tests/bench/cluster/statistics.h"

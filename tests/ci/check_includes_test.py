@@ -40,7 +40,7 @@ class CheckIncludesTest(unittest.TestCase):
 
     def test_programs_include_the_public_headers_of_the_client_alone(self):
         text = '#include "lib/client/daemon_connection.h"\n#include "tokamak/client.h"\n'
-        for path in ("examples/put_and_get.cc", "lib/cli/files.h", "lib/node/node.cc", "sim/worlds/world.cc", "tests/bench/get.cc"):
+        for path in ("examples/put_and_get.cc", "lib/cli/objects/files.h", "lib/node/node.cc", "sim/worlds/world.cc", "tests/bench/get.cc"):
             self.assertEqual(check_includes.client_includes(path, text), ["lib/client/daemon_connection.h"], path)
         for path in ("lib/client/gets.cc", "lib/daemon/clients/session.h", "tests/client/gets_test.cc"):
             self.assertEqual(check_includes.client_includes(path, text), [], path)

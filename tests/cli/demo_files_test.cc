@@ -1,4 +1,4 @@
-#include "lib/cli/demo_files.h"
+#include "lib/cli/cluster/demo_files.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

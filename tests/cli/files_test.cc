@@ -1,4 +1,4 @@
-#include "lib/cli/files.h"
+#include "lib/cli/objects/files.h"
 
 #include <gtest/gtest.h>
 #include <linux/capability.h>

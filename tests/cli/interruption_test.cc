@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/cli/files.h"
+#include "lib/cli/objects/files.h"
 #include "lib/client/protocol/frame.h"
 #include "lib/os/process/child_process.h"
 #include "tests/client/fake_daemon.h"

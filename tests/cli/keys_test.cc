@@ -1,4 +1,4 @@
-#include "lib/cli/keys.h"
+#include "lib/cli/common/keys.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "lib/cli/natural_order.h"
+#include "lib/cli/common/natural_order.h"
 
 #include <gtest/gtest.h>
 

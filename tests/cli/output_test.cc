@@ -1,4 +1,4 @@
-#include "lib/cli/output.h"
+#include "lib/cli/common/output.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Which device and which address each node of a cluster gets.
-#include "lib/cli/places.h"
+#include "lib/cli/cluster/places.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "lib/cli/top_view.h"
+#include "lib/cli/watch/top_view.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lib/cli/undo.h"
+#include "lib/cli/common/undo.h"
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/cli/places.h"
+#include "lib/cli/cluster/places.h"
 
 namespace tokamak::testing_support {
 

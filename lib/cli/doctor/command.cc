@@ -3,11 +3,11 @@
 #include <iostream>
 
 #include "lib/base/units.h"
-#include "lib/cli/command.h"
+#include "lib/cli/common/command.h"
+#include "lib/cli/common/output.h"
 #include "lib/cli/doctor/child_prober.h"
 #include "lib/cli/doctor/doctor.h"
 #include "lib/cli/doctor/listen.h"
-#include "lib/cli/output.h"
 
 namespace tokamak::cli::doctor {
 

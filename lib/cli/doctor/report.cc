@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "lib/base/units.h"
-#include "lib/cli/output.h"
+#include "lib/cli/common/output.h"
 #include "nlohmann/json.hpp"
 
 namespace tokamak::cli::doctor {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "lib/cli/as_absl.h"
+#include "lib/cli/common/as_absl.h"
 #include "lib/cli/tune/ask.h"
 
 namespace tokamak::cli::tune {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "lib/cli/common/undo.h"
 #include "lib/cli/tune/holder.h"
-#include "lib/cli/undo.h"
 #include "tokamak/client.h"
 
 namespace tokamak::cli::tune {

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "lib/base/units.h"
-#include "lib/cli/as_absl.h"
+#include "lib/cli/common/as_absl.h"
 
 namespace tokamak::cli::tune {
 

@@ -6,9 +6,9 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "lib/cli/common/undo.h"
 #include "lib/cli/tune/holder.h"
 #include "lib/cli/tune/link.h"
-#include "lib/cli/undo.h"
 #include "tokamak/client.h"
 
 namespace tokamak::cli::tune {

@@ -12,9 +12,9 @@
 
 #include "absl/status/statusor.h"
 #include "lib/base/time.h"
+#include "lib/cli/common/undo.h"
 #include "lib/cli/tune/holder.h"
 #include "lib/cli/tune/tuning_plan.h"
-#include "lib/cli/undo.h"
 #include "tokamak/client.h"
 
 namespace tokamak::cli::tune {

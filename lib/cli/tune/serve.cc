@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "lib/base/units.h"
-#include "lib/cli/as_absl.h"
+#include "lib/cli/common/as_absl.h"
 #include "lib/cli/tune/ask.h"
 #include "lib/cli/tune/client_holder.h"
 #include "lib/cli/tune/link.h"

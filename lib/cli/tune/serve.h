@@ -4,7 +4,7 @@
 
 #include "absl/status/status.h"
 #include "lib/base/time.h"
-#include "lib/cli/undo.h"
+#include "lib/cli/common/undo.h"
 #include "tokamak/client.h"
 
 namespace tokamak::cli::tune {

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "lib/base/text/printable.h"
 #include "lib/base/units.h"
-#include "lib/cli/output.h"
+#include "lib/cli/common/output.h"
 #include "lib/cli/verbs/program_file.h"
 #include "lib/cli/verbs/shared_object.h"
 

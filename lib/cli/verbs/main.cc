@@ -4,7 +4,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "lib/cli/output.h"
+#include "lib/cli/common/output.h"
 #include "lib/cli/verbs/command.h"
 
 int main(int argc, char** argv) {

@@ -1,7 +1,7 @@
 // HelpFormat is how our programs print their --help: as CLI11 has it, in lines that a terminal of
 // 80 columns does not break.
 //
-// What an entry does stands from column 30 on (lib/cli/help_text.py reads it there).
+// What an entry does stands from column 30 on (lib/cli/pages/help_text.py reads it there).
 #pragma once
 
 #include <string>

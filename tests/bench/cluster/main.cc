@@ -17,7 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
-#include "lib/cli/places.h"
+#include "lib/cli/cluster/places.h"
 #include "lib/os/epoll_loop.h"
 #include "mpi.h"
 #include "tests/bench/cluster/driver.h"

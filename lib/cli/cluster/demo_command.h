@@ -1,0 +1,10 @@
+// `tok demo`: its flags, and what it prints of a Demo (demo.h).
+#pragma once
+
+#include "lib/cli/common/command.h"
+
+namespace tokamak::cli {
+
+Command DemoCommand();
+
+}  // namespace tokamak::cli

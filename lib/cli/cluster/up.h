@@ -1,0 +1,16 @@
+// `tok up`: starts a cluster of several tokd on this machine (cluster.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lib/cli/common/command.h"
+
+namespace tokamak::cli {
+
+Command UpCommand();
+
+// The flag for the devices of a cluster's nodes: see places.h.
+void AddNodeDevices(CLI::App& command, std::vector<std::string>& devices);
+
+}  // namespace tokamak::cli

@@ -1,0 +1,14 @@
+// `tok prefetch`, `pin`, `unpin` and `push`: on which nodes copies of objects lie. A folder's
+// object takes the files that it lists along.
+#pragma once
+
+#include "lib/cli/common/command.h"
+
+namespace tokamak::cli {
+
+Command PrefetchCommand();
+Command PinCommand();
+Command UnpinCommand();
+Command PushCommand();
+
+}  // namespace tokamak::cli

@@ -1,0 +1,33 @@
+// `tok ls`: the objects of a node, those that are asked for, in the order that is asked for, a page
+// at a time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lib/cli/common/command.h"
+#include "tokamak/types.h"
+
+namespace tokamak::cli {
+
+struct ListFlags {
+  std::string prefix;
+  std::string glob;    // of names, as the shell's, where * takes / as well
+  std::string state;   // as Wording has it; empty: any
+  std::string origin;  // "created" or "pulled"; empty: any
+  uint64_t least = 0;  // bytes of data
+  uint64_t most = UINT64_MAX;
+  std::string sort = "name";
+  bool reverse = false;
+  uint64_t limit = 0;  // objects of a page; 0: all
+  uint64_t page = 1;
+  bool quiet = false;  // names alone
+};
+
+Command ListCommand();
+
+// Those that the flags ask for, sorted, of all pages.
+std::vector<ObjectInfo> Select(std::vector<ObjectInfo> objects, const ListFlags& flags);
+
+}  // namespace tokamak::cli
