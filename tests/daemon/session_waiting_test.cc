@@ -143,6 +143,45 @@ TEST_F(SessionWaitingTest, BytesOfPutsThatWaitForRoomCountInTheProgramsMemory) {
   EXPECT_EQ(share_->memory.used(), 0u);
 }
 
+TEST_F(SessionWaitingTest, AConfirmedCreateWaitsForRoomOnceItsIdIsFree) {
+  OpenAndGreet();
+  Ask(CreateOf("in the way", 200 * 1024));
+  ASSERT_TRUE(Answered().ok());
+  client::CreateRequest create = CreateOf("confirmed", 200 * 1024);
+  create.confirmed = true;
+  create.timeout_microseconds = kTimeout;
+  Ask(create, 2);
+  EXPECT_TRUE(sent_.empty()) << "it waits";
+  ASSERT_TRUE(Tell(About<client::AbortRequest>("in the way"), 0).ok());
+  Settle();
+  ASSERT_TRUE(Answered(2).ok());
+  EXPECT_EQ(Body<client::CreateReply>().location.data_size, 200u * 1024);
+  EXPECT_EQ(share_->memory.used(), 0u);
+}
+
+TEST_F(SessionWaitingTest, AConfirmedPutThatFoundNoRoomAtOnceIsAnsweredWhenTheDirectoryHasIt) {
+  OpenAndGreet();
+  Ask(CreateOf("in the way", 250 * 1024));
+  ASSERT_TRUE(Answered().ok());
+  const Bytes data(60'000, 7);
+  client::CreateAndSealRequest put;
+  put.timeout_microseconds = kTimeout;
+  put.confirmed = true;
+  put.objects = {{Id("large"), data, {}}, {Id("small"), {}, {}}};
+  Ask(put, 2);
+  EXPECT_TRUE(sent_.empty()) << "the large one waits";
+  EXPECT_TRUE(node_.store().Contains(Id("small")));
+  ASSERT_TRUE(Tell(About<client::AbortRequest>("in the way"), 0).ok());
+  Settle();
+  ASSERT_TRUE(Answered(2).ok());
+  for (const auto& outcome : Body<client::CreateAndSealReply>().outcomes) {
+    EXPECT_EQ(outcome.code, absl::StatusCode::kOk) << outcome.message;
+  }
+  Ask(About<client::StatRequest>("large"), 3);
+  ASSERT_TRUE(Answered(3).ok());
+  EXPECT_EQ(Body<client::StatReply>().holders, std::vector<std::string>{"lonely"});
+}
+
 TEST_F(SessionWaitingTest, ObjectsThatAreWaitedForAreBounded) {
   OpenAndGreet();
   client::GetRequest get = GetOf({"never"});

@@ -21,7 +21,7 @@
 
 #include "absl/status/statusor.h"
 #include "lib/base/byte_budget.h"
-#include "lib/daemon/clients/session.h"
+#include "lib/daemon/clients/program_share.h"
 #include "lib/os/sockets/unix_socket.h"
 
 namespace tokamak::daemon {

@@ -1,5 +1,5 @@
 // Session is one client of the daemon: it turns the frames of its connection into calls of the
-// node, and answers them.
+// node, and answers them. Each request that is answered later is an object of its own (requests/).
 //
 // It knows nothing of sockets: the ClientServer (client_server.h) feeds it frames and takes what it
 // sends. A client is untrusted in its form (a malformed frame ends the connection) and bounded in
@@ -8,24 +8,18 @@
 // Thread rule: the control loop.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "lib/base/byte_budget.h"
-#include "lib/base/containers/intrusive_list.h"
-#include "lib/base/event_loop.h"
-#include "lib/base/handle.h"
-#include "lib/base/trace.h"
-#include "lib/client/protocol/frame.h"
+#include "lib/base/object_id.h"
 #include "lib/client/protocol/messages.h"
 #include "lib/daemon/clients/event_feed.h"
-#include "lib/daemon/metrics/node_snapshot.h"
-#include "lib/node/node.h"
+#include "lib/daemon/clients/program_share.h"
+#include "lib/daemon/clients/requests/asker.h"
+#include "lib/daemon/clients/requests/pending_request.h"
 #include "lib/store/store.h"
 
 namespace tokamak::daemon {
@@ -33,44 +27,14 @@ namespace tokamak::daemon {
 // Requests of one client that wait for an answer; further ones are refused (kResourceExhausted).
 constexpr size_t kMaxWaitingRequests = 4096;
 constexpr size_t kMaxWaitingIds = 65536;  // objects that all of these are about, together
-// What they take of the program's memory, together with the bytes that are put as soon as there is
-// room: somewhat more than is measured.
-constexpr uint64_t kRequestMemory = 1024;
-constexpr uint64_t kIdMemory = 256;
 // Objects of which nobody knows a holder, and that the programs of a node wait for together. The
 // rest of what a node may wait for in its directory is left to what other nodes have it bring. One
 // program waits for at most as many as are free for others: so nobody has them all.
 constexpr size_t kMaxLookedFor = 49152;
 
-// What all connections of one program have under way together.
-struct ProgramShare {
-  // `most`: bytes; of `user`, who may have several programs.
-  explicit ProgramShare(uint64_t most, base::ByteBudget* user = nullptr) : memory(most, user) {}
-
-  base::ByteBudget memory;
-  size_t waiting_ids = 0;  // objects that requests which wait are about
-};
-
-// What a client may ask about the daemon that no node knows.
-struct SessionContext {
-  base::EventLoop& loop;
-  node::Node& node;
-  uint64_t arena_size = 0;
-  std::string device;
-  std::function<NodeSnapshot()> snapshot;  // of now, for NodeStats
-  // Is told of each get from its request to its end; null: nobody is.
-  base::Trace* trace = nullptr;
-  mutable uint64_t gets_traced = 0;
-  // Objects that Wait has the directory watch, for all sessions.
-  mutable size_t watched = 0;
-};
-
-// What a session sends. The first frame of a welcome takes the arena's descriptors along.
-enum class Descriptors : uint8_t { kNone, kRead, kReadAndCreate };
-
 class Session final {
  public:
-  using Send = std::function<void(std::vector<uint8_t> frame, Descriptors descriptors)>;
+  using Send = Asker::Send;
 
   // `context` must outlive it. `program` names the client where memory is accounted for. `send` may
   // drop what it cannot deliver. `congested`: whether the client is so far behind that events are
@@ -95,35 +59,9 @@ class Session final {
   bool greeted() const { return greeted_; }
 
  private:
-  // One request that is answered later. Lives until then, or until the session ends: with its
-  // handles what it waits for is cancelled.
-  struct Waiting {
-    client::Header header;
-    base::ByteClaim memory;
-    size_t ids = 0;
-    size_t watched = 0;  // of SessionContext::watched
-    base::Pending handle;
-    std::vector<base::Pending> handles;  // of requests about many objects
-    client::StatReply stat;
-    client::WaitReply wait;
-    client::CreateAndSealReply sealed;
-    client::PrefetchReply prefetched;
-    bool confirmed = false;
-    absl::Status trouble;  // of a question that had no answer
-    uint32_t ready = 0;
-    uint32_t unanswered = 0;
-    uint64_t activity = 0;          // for the trace; 0: is not traced
-    std::unique_ptr<Waiting> self;  // while it is on the list
-    base::Link<Waiting> link;
-  };
-
   absl::Status Dispatch(const client::Header& header, absl::Span<const uint8_t> frame);
   void Greet(const client::Header& header, const client::HelloRequest& request);
   void Create(const client::Header& header, const client::CreateRequest& request);
-  void Reserve(const client::Header& header, const store::CreateRequest& create, base::Duration timeout);
-  void FillLater(Waiting& waiting, size_t place, const store::SmallObject& object, base::Time deadline);
-  void ConfirmSealed(Waiting& waiting, size_t place, const base::ObjectVersion& version);
-  void EndOne(Waiting& waiting);
   void CreateAndSeal(const client::Header& header, const client::CreateAndSealRequest& request);
   void Seal(const client::Header& header, const client::SealRequest& request);
   void Get(const client::Header& header, const client::GetRequest& request);
@@ -131,47 +69,34 @@ class Session final {
   void Push(const client::Header& header, const client::PushRequest& request);
   void Cancel(const client::Header& header, const client::CancelRequest& request);
   void Release(const client::Header& header, const client::ReleaseRequest& request);
-  void Delete(const client::Header& header, const client::DeleteRequest& request);
   void List(const client::Header& header, const client::ListRequest& request);
-  void Stat(const client::Header& header, const client::StatRequest& request);
   void Progress(const client::Header& header, const client::ProgressRequest& request);
   void Evict(const client::Header& header, const client::EvictRequest& request);
-  void Hash(const client::Header& header, const client::HashRequest& request);
   void Wait(const client::Header& header, const client::WaitRequest& request);
-  void WaitAnywhere(const client::Header& header, const client::WaitRequest& request);
   void Subscribe(const client::Header& header, const client::SubscribeRequest& request);
-  void Nodes(const client::Header& header);
   void NodeStats(const client::Header& header);
-  void Cluster(const client::Header& header, const client::ClusterRequest& request);
 
-  template <typename Reply>
-  void Answer(const client::Header& header, const Reply& reply);
-  void AnswerStatus(const client::Header& header, const absl::Status& status);
-
-  // Whether one more request can wait, and `bytes` with it; the error is for the client.
-  absl::Status CheckBegin(size_t ids, uint64_t bytes) const;
+  // Returns whether one more request can wait; the error is for the client.
+  absl::Status CheckBegin(const RequestCost& cost) const;
   // The same; where it cannot, that was answered.
-  bool MayBegin(const client::Header& header, size_t ids = 1, uint64_t bytes = 0);
-  // Whether it may wait, for `timeout` microseconds, for those that are not here; where not, that
-  // was answered.
+  bool MayBegin(const client::Header& header, const RequestCost& cost);
+  // Returns whether the client may wait, for `timeout` microseconds, for those that are not here;
+  // where not, that was answered.
   bool MayLookFor(const client::Header& header, absl::Span<const base::ObjectId> ids, uint64_t timeout);
 
-  // Registers a request that is answered later; nullptr when there are too many, which was
-  // answered.
-  Waiting* Begin(const client::Header& header, size_t ids = 1, uint64_t bytes = 0);
-  void End(Waiting* waiting);
-  void Record(base::Phase phase, const Waiting& waiting) const;
+  // Begins a request that is answered later, with the arguments of its Start; where there are too
+  // many, that was answered.
+  template <typename Request, typename... Arguments>
+  void Begin(const client::Header& header, const RequestCost& cost, Arguments&&... arguments);
 
   const SessionContext& context_;
   store::Store& store_;
-  const Send send_;
-  const store::Owner owner_;
+  const Asker asker_;
   ProgramShare* const share_;
   bool left_ = false;
   bool greeted_ = false;
   bool read_only_ = false;
-  size_t waiting_ids_ = 0;
-  base::IntrusiveList<Waiting, &Waiting::link> waiting_;
+  PendingRequests pending_;
   EventFeed feed_;
 };
 

@@ -77,66 +77,54 @@ int UserContext::ExecuteBasic(const Command& command) {
     case IB_USER_VERBS_CMD_QUERY_DEVICE:
       return QueryDevice(command);
     case IB_USER_VERBS_CMD_QUERY_PORT:
-      return QueryPort(command);
+      return With(command, &UserContext::QueryPort);
     case IB_USER_VERBS_CMD_ALLOC_PD:
       return AllocateDomain(command);
-    case IB_USER_VERBS_CMD_DEALLOC_PD: {
-      ib_uverbs_dealloc_pd request;
-      if (const int error = command.Get(&request)) return error;
-      return objects_.Destroy<DomainObject>(request.pd_handle);
-    }
+    case IB_USER_VERBS_CMD_DEALLOC_PD:
+      return Destroy<DomainObject>(command, &ib_uverbs_dealloc_pd::pd_handle);
     case IB_USER_VERBS_CMD_REG_MR:
-      return RegisterRegion(command);
+      return With(command, &UserContext::RegisterRegion);
     case IB_USER_VERBS_CMD_REREG_MR:
-      return ReregisterRegion(command);
+      return With(command, &UserContext::ReregisterRegion);
     case IB_USER_VERBS_CMD_ALLOC_MW:
-      return AllocateWindow(command);
-    case IB_USER_VERBS_CMD_DEALLOC_MW: {
-      ib_uverbs_dealloc_mw request;
-      if (const int error = command.Get(&request)) return error;
-      return objects_.Destroy<WindowObject>(request.mw_handle);
-    }
-    case IB_USER_VERBS_CMD_DEREG_MR: {
-      ib_uverbs_dereg_mr request;
-      if (const int error = command.Get(&request)) return error;
-      return objects_.Destroy<RegionObject>(request.mr_handle);
-    }
+      return With(command, &UserContext::AllocateWindow);
+    case IB_USER_VERBS_CMD_DEALLOC_MW:
+      return Destroy<WindowObject>(command, &ib_uverbs_dealloc_mw::mw_handle);
+    case IB_USER_VERBS_CMD_DEREG_MR:
+      return Destroy<RegionObject>(command, &ib_uverbs_dereg_mr::mr_handle);
     case IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL:
       return CreateChannel(command);
     case IB_USER_VERBS_CMD_CREATE_CQ:
-      return CreateCompletionQueue(command);
+      return With(command, &UserContext::CreateCompletionQueue);
     case IB_USER_VERBS_CMD_RESIZE_CQ:
-      return ResizeCompletionQueue(command);
+      return With(command, &UserContext::ResizeCompletionQueue);
     case IB_USER_VERBS_CMD_DESTROY_CQ:
-      return DestroyCompletionQueue(command);
+      return With(command, &UserContext::DestroyCompletionQueue);
     case IB_USER_VERBS_CMD_REQ_NOTIFY_CQ:
-      return RequestNotify(command);
+      return With(command, &UserContext::RequestNotify);
     case IB_USER_VERBS_CMD_CREATE_SRQ:
-      return CreateSharedReceives(command);
+      return With(command, &UserContext::CreateSharedReceives);
     case IB_USER_VERBS_CMD_MODIFY_SRQ:
-      return ModifySharedReceives(command);
+      return With(command, &UserContext::ModifySharedReceives);
     case IB_USER_VERBS_CMD_QUERY_SRQ:
-      return QuerySharedReceives(command);
+      return With(command, &UserContext::QuerySharedReceives);
     case IB_USER_VERBS_CMD_DESTROY_SRQ:
-      return DestroySharedReceives(command);
+      return With(command, &UserContext::DestroySharedReceives);
     case IB_USER_VERBS_CMD_CREATE_QP:
-      return CreateQueuePair(command);
+      return With(command, &UserContext::CreateQueuePair);
     case IB_USER_VERBS_CMD_MODIFY_QP:
-      return ModifyQueuePair(command);
+      return With(command, &UserContext::ModifyQueuePair);
     case IB_USER_VERBS_CMD_QUERY_QP:
-      return QueryQueuePair(command);
+      return With(command, &UserContext::QueryQueuePair);
     case IB_USER_VERBS_CMD_DESTROY_QP:
-      return DestroyQueuePair(command);
+      return With(command, &UserContext::DestroyQueuePair);
     case IB_USER_VERBS_CMD_CREATE_AH:
-      return CreateAddress(command);
-    case IB_USER_VERBS_CMD_DESTROY_AH: {
-      ib_uverbs_destroy_ah request;
-      if (const int error = command.Get(&request)) return error;
-      return objects_.Destroy<AddressObject>(request.ah_handle);
-    }
+      return With(command, &UserContext::CreateAddress);
+    case IB_USER_VERBS_CMD_DESTROY_AH:
+      return Destroy<AddressObject>(command, &ib_uverbs_destroy_ah::ah_handle);
     case IB_USER_VERBS_CMD_ATTACH_MCAST:
     case IB_USER_VERBS_CMD_DETACH_MCAST:
-      return ChangeGroups(command);
+      return With(command, &UserContext::ChangeGroups);
     case IB_USER_VERBS_CMD_POST_SEND: {
       ib_uverbs_post_send request;
       if (const int error = command.Get(&request)) return error;
@@ -150,14 +138,51 @@ int UserContext::ExecuteBasic(const Command& command) {
 int UserContext::ExecuteExtended(const Command& command) {
   switch (command.number()) {
     case IB_USER_VERBS_EX_CMD_QUERY_DEVICE:
-      return QueryDeviceExtended(command);
+      return With(command, &UserContext::QueryDeviceExtended);
     case IB_USER_VERBS_EX_CMD_CREATE_CQ:
-      return CreateCompletionQueueExtended(command);
+      return With(command, &UserContext::CreateCompletionQueueExtended);
     case IB_USER_VERBS_EX_CMD_CREATE_QP:
-      return CreateQueuePairExtended(command);
+      return With(command, &UserContext::CreateQueuePairExtended);
     default:
       return EOPNOTSUPP;
   }
+}
+
+template <typename Request>
+int UserContext::With(const Command& command, int (UserContext::*act)(const Command&, const Request&)) {
+  Request request;
+  if (const int error = command.Get(&request)) return error;
+  return (this->*act)(command, request);
+}
+
+template <typename Request>
+int UserContext::With(const Command& command, int (UserContext::*act)(const Request&)) {
+  Request request;
+  if (const int error = command.Get(&request)) return error;
+  return (this->*act)(request);
+}
+
+template <typename T, typename Request>
+int UserContext::Destroy(const Command& command, uint32_t Request::*handle) {
+  Request request;
+  if (const int error = command.Get(&request)) return error;
+  return objects_.Destroy<T>(request.*handle);
+}
+
+template <typename T, typename Retire>
+int UserContext::DestroyCounted(const Command& command, uint32_t handle, Retire retire) {
+  T* const object = objects_.Find<T>(handle);
+  if (object == nullptr || object->users > 0) return objects_.Destroy<T>(handle);  // the table knows the error
+  const auto response = retire(*object);
+  objects_.Destroy<T>(handle);
+  return command.Put(response);
+}
+
+template <typename T, typename... Responses>
+int UserContext::PutOrDestroy(const Command& command, const T& made, const Responses&... responses) {
+  const int error = command.Put(responses...);
+  if (error != 0) objects_.Destroy<T>(made.handle);
+  return error;
 }
 
 // ---- The device.
@@ -186,9 +211,7 @@ int UserContext::GetContext(const Command& command) {
 
 int UserContext::QueryDevice(const Command& command) { return command.Put(device_.Attributes()); }
 
-int UserContext::QueryDeviceExtended(const Command& command) {
-  ib_uverbs_ex_query_device request;
-  if (const int error = command.Get(&request)) return error;
+int UserContext::QueryDeviceExtended(const Command& command, const ib_uverbs_ex_query_device& request) {
   if (request.comp_mask != 0 || request.reserved != 0) return EINVAL;
   ib_uverbs_ex_query_device_resp response{};
   response.base = device_.Attributes();
@@ -196,9 +219,7 @@ int UserContext::QueryDeviceExtended(const Command& command) {
   return command.Put(response);
 }
 
-int UserContext::QueryPort(const Command& command) {
-  ib_uverbs_query_port request;
-  if (const int error = command.Get(&request)) return error;
+int UserContext::QueryPort(const Command& command, const ib_uverbs_query_port& request) {
   if (request.port_num != kPort) return EINVAL;
   return command.Put(device_.PortAttributes());
 }
@@ -214,14 +235,10 @@ int UserContext::AllocateDomain(const Command& command) {
   if (made == nullptr) return ENOMEM;
   ib_uverbs_alloc_pd_resp response{};
   response.pd_handle = made->handle;
-  const int error = command.Put(response);
-  if (error != 0) objects_.Destroy<DomainObject>(made->handle);
-  return error;
+  return PutOrDestroy(command, *made, response);
 }
 
-int UserContext::RegisterRegion(const Command& command) {
-  ib_uverbs_reg_mr request;
-  if (const int error = command.Get(&request)) return error;
+int UserContext::RegisterRegion(const Command& command, const ib_uverbs_reg_mr& request) {
   if (const int error = CheckRegion(request)) return error;
   auto* const domain = objects_.Find<DomainObject>(request.pd_handle);
   if (domain == nullptr) return EINVAL;
@@ -237,15 +254,11 @@ int UserContext::RegisterRegion(const Command& command) {
   response.mr_handle = made->handle;
   response.lkey = made->region->lkey();
   response.rkey = made->region->rkey();
-  const int error = command.Put(response);
-  if (error != 0) objects_.Destroy<RegionObject>(made->handle);
-  return error;
+  return PutOrDestroy(command, *made, response);
 }
 
 // It keeps its keys, as with the kernel's Soft-RoCE.
-int UserContext::ReregisterRegion(const Command& command) {
-  ib_uverbs_rereg_mr request;
-  if (const int error = command.Get(&request)) return error;
+int UserContext::ReregisterRegion(const Command& command, const ib_uverbs_rereg_mr& request) {
   auto* const region = objects_.Find<RegionObject>(request.mr_handle);
   if (region == nullptr || request.flags == 0) return EINVAL;
   constexpr uint32_t kKnown = IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
@@ -278,9 +291,7 @@ int UserContext::ReregisterRegion(const Command& command) {
   return 0;
 }
 
-int UserContext::AllocateWindow(const Command& command) {
-  ib_uverbs_alloc_mw request;
-  if (const int error = command.Get(&request)) return error;
+int UserContext::AllocateWindow(const Command& command, const ib_uverbs_alloc_mw& request) {
   if (request.mw_type != IBV_MW_TYPE_1 && request.mw_type != IBV_MW_TYPE_2) return EINVAL;
   auto* const domain = objects_.Find<DomainObject>(request.pd_handle);
   if (domain == nullptr) return EINVAL;
@@ -291,9 +302,7 @@ int UserContext::AllocateWindow(const Command& command) {
   ib_uverbs_alloc_mw_resp response{};
   response.mw_handle = made->handle;
   response.rkey = made->window->rkey();
-  const int error = command.Put(response);
-  if (error != 0) objects_.Destroy<WindowObject>(made->handle);
-  return error;
+  return PutOrDestroy(command, *made, response);
 }
 
 // ---- Completions.
@@ -313,60 +322,47 @@ int UserContext::CreateChannel(const Command& command) {
   return 0;
 }
 
-int UserContext::MakeCompletionQueue(uint32_t depth, uint32_t vector, int32_t channel, uint64_t name,
-                                     std::unique_ptr<UserCompletionQueue>* made) {
-  if (depth == 0 || depth > UserDevice::kMaxCompletions || vector >= kVectors) return EINVAL;
+// `Request` is ib_uverbs_create_cq or ib_uverbs_ex_create_cq.
+template <typename Request>
+int UserContext::MakeCompletionQueue(const Request& request, UserCompletionQueue** made) {
+  if (request.cqe == 0 || request.cqe > UserDevice::kMaxCompletions || request.comp_vector >= kVectors) return EINVAL;
   std::shared_ptr<EventPipe> events;
-  if (channel >= 0) {
-    const auto found = channels_.find(channel);
+  if (request.comp_channel >= 0) {
+    const auto found = channels_.find(request.comp_channel);
     if (found == channels_.end()) return EINVAL;
     events = found->second;
   }
-  return UserCompletionQueue::Make(device_, *memory_, depth, name, std::move(events), *async_, made);
-}
-
-int UserContext::CreateCompletionQueue(const Command& command) {
-  ib_uverbs_create_cq request;
-  if (const int error = command.Get(&request)) return error;
   std::unique_ptr<UserCompletionQueue> queue;
-  if (const int error =
-          MakeCompletionQueue(request.cqe, request.comp_vector, request.comp_channel, request.user_handle, &queue)) {
+  if (const int error = UserCompletionQueue::Make(device_, *memory_, request.cqe, request.user_handle,
+                                                  std::move(events), *async_, &queue)) {
     return error;
   }
-  UserCompletionQueue* const made = objects_.Add(std::move(queue));
-  if (made == nullptr) return ENOMEM;
+  *made = objects_.Add(std::move(queue));
+  return *made == nullptr ? ENOMEM : 0;
+}
+
+int UserContext::CreateCompletionQueue(const Command& command, const ib_uverbs_create_cq& request) {
+  UserCompletionQueue* made = nullptr;
+  if (const int error = MakeCompletionQueue(request, &made)) return error;
   ib_uverbs_create_cq_resp response{};
   response.cq_handle = made->handle;
   response.cqe = made->ring().capacity();
-  const int error = command.Put(response, rxe_create_cq_resp{made->ring().place()});
-  if (error != 0) objects_.Destroy<UserCompletionQueue>(made->handle);
-  return error;
+  return PutOrDestroy(command, *made, response, rxe_create_cq_resp{made->ring().place()});
 }
 
-int UserContext::CreateCompletionQueueExtended(const Command& command) {
-  ib_uverbs_ex_create_cq request;
-  if (const int error = command.Get(&request)) return error;
+int UserContext::CreateCompletionQueueExtended(const Command& command, const ib_uverbs_ex_create_cq& request) {
   if (request.comp_mask != 0 || request.reserved != 0) return EINVAL;
   if (request.flags != 0) return EOPNOTSUPP;
-  std::unique_ptr<UserCompletionQueue> queue;
-  if (const int error =
-          MakeCompletionQueue(request.cqe, request.comp_vector, request.comp_channel, request.user_handle, &queue)) {
-    return error;
-  }
-  UserCompletionQueue* const made = objects_.Add(std::move(queue));
-  if (made == nullptr) return ENOMEM;
+  UserCompletionQueue* made = nullptr;
+  if (const int error = MakeCompletionQueue(request, &made)) return error;
   ib_uverbs_ex_create_cq_resp response{};
   response.base.cq_handle = made->handle;
   response.base.cqe = made->ring().capacity();
   response.response_length = command.Taken<ib_uverbs_ex_create_cq_resp>();
-  const int error = command.Put(response, rxe_create_cq_resp{made->ring().place()});
-  if (error != 0) objects_.Destroy<UserCompletionQueue>(made->handle);
-  return error;
+  return PutOrDestroy(command, *made, response, rxe_create_cq_resp{made->ring().place()});
 }
 
-int UserContext::ResizeCompletionQueue(const Command& command) {
-  ib_uverbs_resize_cq request;
-  if (const int error = command.Get(&request)) return error;
+int UserContext::ResizeCompletionQueue(const Command& command, const ib_uverbs_resize_cq& request) {
   auto* const queue = objects_.Find<UserCompletionQueue>(request.cq_handle);
   if (queue == nullptr || request.cqe == 0 || request.cqe > UserDevice::kMaxCompletions) return EINVAL;
   if (const int error = queue->Resize(request.cqe)) return error;
@@ -375,22 +371,16 @@ int UserContext::ResizeCompletionQueue(const Command& command) {
   return command.Put(response, rxe_resize_cq_resp{queue->ring().place()});
 }
 
-int UserContext::DestroyCompletionQueue(const Command& command) {
-  ib_uverbs_destroy_cq request;
-  if (const int error = command.Get(&request)) return error;
-  auto* const queue = objects_.Find<UserCompletionQueue>(request.cq_handle);
-  if (queue == nullptr) return objects_.Destroy<UserCompletionQueue>(request.cq_handle);
-  if (queue->users > 0) return EBUSY;
-  ib_uverbs_destroy_cq_resp response{};
-  response.comp_events_reported = queue->RetireCompletionEvents();
-  response.async_events_reported = queue->RetireAsyncEvents();
-  objects_.Destroy<UserCompletionQueue>(request.cq_handle);
-  return command.Put(response);
+int UserContext::DestroyCompletionQueue(const Command& command, const ib_uverbs_destroy_cq& request) {
+  return DestroyCounted<UserCompletionQueue>(command, request.cq_handle, [](UserCompletionQueue& queue) {
+    ib_uverbs_destroy_cq_resp response{};
+    response.comp_events_reported = queue.RetireCompletionEvents();
+    response.async_events_reported = queue.RetireAsyncEvents();
+    return response;
+  });
 }
 
-int UserContext::RequestNotify(const Command& command) {
-  ib_uverbs_req_notify_cq request;
-  if (const int error = command.Get(&request)) return error;
+int UserContext::RequestNotify(const ib_uverbs_req_notify_cq& request) {
   auto* const queue = objects_.Find<UserCompletionQueue>(request.cq_handle);
   if (queue == nullptr) return EINVAL;
   queue->Arm(request.solicited_only != 0);
@@ -399,9 +389,7 @@ int UserContext::RequestNotify(const Command& command) {
 
 // ---- Shared receives.
 
-int UserContext::CreateSharedReceives(const Command& command) {
-  ib_uverbs_create_srq request;
-  if (const int error = command.Get(&request)) return error;
+int UserContext::CreateSharedReceives(const Command& command, const ib_uverbs_create_srq& request) {
   auto* const domain = objects_.Find<DomainObject>(request.pd_handle);
   if (domain == nullptr) return EINVAL;
   std::unique_ptr<UserSharedReceives> receives;
@@ -411,23 +399,18 @@ int UserContext::CreateSharedReceives(const Command& command) {
   }
   UserSharedReceives* const made = objects_.Add(std::move(receives));
   if (made == nullptr) return ENOMEM;
-  limits_[&made->queue()] = made;
   ib_uverbs_create_srq_resp response{};
   response.srq_handle = made->handle;
   response.max_wr = made->ring().capacity();
   response.max_sge = made->max_sges();
   response.srqn = made->handle;
-  const int error = command.Put(response, rxe_create_srq_resp{made->ring().place(), made->handle, 0});
-  if (error != 0) {
-    limits_.erase(&made->queue());
-    objects_.Destroy<UserSharedReceives>(made->handle);
-  }
-  return error;
+  const rxe_create_srq_resp drivers{made->ring().place(), made->handle, 0};
+  if (const int error = PutOrDestroy(command, *made, response, drivers)) return error;
+  limits_[&made->queue()] = made;
+  return 0;
 }
 
-int UserContext::ModifySharedReceives(const Command& command) {
-  ib_uverbs_modify_srq request;
-  if (const int error = command.Get(&request)) return error;
+int UserContext::ModifySharedReceives(const Command& command, const ib_uverbs_modify_srq& request) {
   auto* const receives = objects_.Find<UserSharedReceives>(request.srq_handle);
   if (receives == nullptr) return EINVAL;
   if ((request.attr_mask & ~static_cast<uint32_t>(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) != 0) return EINVAL;
@@ -441,9 +424,7 @@ int UserContext::ModifySharedReceives(const Command& command) {
   return (request.attr_mask & IBV_SRQ_LIMIT) != 0 ? receives->Arm(request.srq_limit) : 0;
 }
 
-int UserContext::QuerySharedReceives(const Command& command) {
-  ib_uverbs_query_srq request;
-  if (const int error = command.Get(&request)) return error;
+int UserContext::QuerySharedReceives(const Command& command, const ib_uverbs_query_srq& request) {
   const auto* const receives = objects_.Find<UserSharedReceives>(request.srq_handle);
   if (receives == nullptr) return EINVAL;
   ib_uverbs_query_srq_resp response{};
@@ -453,17 +434,13 @@ int UserContext::QuerySharedReceives(const Command& command) {
   return command.Put(response);
 }
 
-int UserContext::DestroySharedReceives(const Command& command) {
-  ib_uverbs_destroy_srq request;
-  if (const int error = command.Get(&request)) return error;
-  auto* const receives = objects_.Find<UserSharedReceives>(request.srq_handle);
-  if (receives == nullptr) return objects_.Destroy<UserSharedReceives>(request.srq_handle);
-  if (receives->users > 0) return EBUSY;
-  ib_uverbs_destroy_srq_resp response{};
-  response.events_reported = receives->RetireAsyncEvents();
-  limits_.erase(&receives->queue());
-  objects_.Destroy<UserSharedReceives>(request.srq_handle);
-  return command.Put(response);
+int UserContext::DestroySharedReceives(const Command& command, const ib_uverbs_destroy_srq& request) {
+  return DestroyCounted<UserSharedReceives>(command, request.srq_handle, [this](UserSharedReceives& receives) {
+    ib_uverbs_destroy_srq_resp response{};
+    response.events_reported = receives.RetireAsyncEvents();
+    limits_.erase(&receives.queue());
+    return response;
+  });
 }
 
 void UserContext::OnReceiveLimit(const SharedReceiveQueue* queue) {
@@ -500,22 +477,16 @@ int UserContext::MakeQueuePair(const Request& request, UserQueuePair** made) {
   return *made == nullptr ? ENOMEM : 0;
 }
 
-int UserContext::CreateQueuePair(const Command& command) {
-  ib_uverbs_create_qp request;
+int UserContext::CreateQueuePair(const Command& command, const ib_uverbs_create_qp& request) {
   UserQueuePair* made = nullptr;
-  if (const int error = command.Get(&request)) return error;
   if (const int error = MakeQueuePair(request, &made)) return error;
   ib_uverbs_create_qp_resp response = made->Granted();
   response.qp_handle = made->handle;
-  const int error = command.Put(response, made->Places());
-  if (error != 0) objects_.Destroy<UserQueuePair>(made->handle);
-  return error;
+  return PutOrDestroy(command, *made, response, made->Places());
 }
 
-int UserContext::CreateQueuePairExtended(const Command& command) {
-  ib_uverbs_ex_create_qp request;
+int UserContext::CreateQueuePairExtended(const Command& command, const ib_uverbs_ex_create_qp& request) {
   UserQueuePair* made = nullptr;
-  if (const int error = command.Get(&request)) return error;
   if (request.comp_mask != 0 || request.reserved != 0 || request.source_qpn != 0) return EINVAL;
   if (request.create_flags != 0) return EOPNOTSUPP;
   if (const int error = MakeQueuePair(request, &made)) return error;
@@ -523,43 +494,31 @@ int UserContext::CreateQueuePairExtended(const Command& command) {
   response.base = made->Granted();
   response.base.qp_handle = made->handle;
   response.response_length = command.Taken<ib_uverbs_ex_create_qp_resp>();
-  const int error = command.Put(response, made->Places());
-  if (error != 0) objects_.Destroy<UserQueuePair>(made->handle);
-  return error;
+  return PutOrDestroy(command, *made, response, made->Places());
 }
 
-int UserContext::ModifyQueuePair(const Command& command) {
-  ib_uverbs_modify_qp request;
-  if (const int error = command.Get(&request)) return error;
+int UserContext::ModifyQueuePair(const ib_uverbs_modify_qp& request) {
   auto* const queue_pair = objects_.Find<UserQueuePair>(request.qp_handle);
   return queue_pair == nullptr ? EINVAL : queue_pair->Modify(request);
 }
 
-int UserContext::QueryQueuePair(const Command& command) {
-  ib_uverbs_query_qp request;
-  if (const int error = command.Get(&request)) return error;
+int UserContext::QueryQueuePair(const Command& command, const ib_uverbs_query_qp& request) {
   const auto* const queue_pair = objects_.Find<UserQueuePair>(request.qp_handle);
   return queue_pair == nullptr ? EINVAL : command.Put(queue_pair->Query());
 }
 
-int UserContext::DestroyQueuePair(const Command& command) {
-  ib_uverbs_destroy_qp request;
-  if (const int error = command.Get(&request)) return error;
-  auto* const queue_pair = objects_.Find<UserQueuePair>(request.qp_handle);
-  if (queue_pair == nullptr) return objects_.Destroy<UserQueuePair>(request.qp_handle);
-  if (queue_pair->users > 0) return EBUSY;
-  ib_uverbs_destroy_qp_resp response{};
-  response.events_reported = queue_pair->RetireAsyncEvents();
-  objects_.Destroy<UserQueuePair>(request.qp_handle);
-  return command.Put(response);
+int UserContext::DestroyQueuePair(const Command& command, const ib_uverbs_destroy_qp& request) {
+  return DestroyCounted<UserQueuePair>(command, request.qp_handle, [](UserQueuePair& queue_pair) {
+    ib_uverbs_destroy_qp_resp response{};
+    response.events_reported = queue_pair.RetireAsyncEvents();
+    return response;
+  });
 }
 
 // ---- Datagrams.
 
 // A provider names the handle by our number for it in what it posts.
-int UserContext::CreateAddress(const Command& command) {
-  ib_uverbs_create_ah request;
-  if (const int error = command.Get(&request)) return error;
+int UserContext::CreateAddress(const Command& command, const ib_uverbs_create_ah& request) {
   auto* const domain = objects_.Find<DomainObject>(request.pd_handle);
   if (domain == nullptr) return EINVAL;
   const ib_uverbs_ah_attr& wanted = request.attr;
@@ -574,14 +533,11 @@ int UserContext::CreateAddress(const Command& command) {
   if (made == nullptr) return ENOMEM;
   ib_uverbs_create_ah_resp response{};
   response.ah_handle = made->handle;
-  const int error = command.Put(response, rxe_create_ah_resp{made->handle, 0});
-  if (error != 0) objects_.Destroy<AddressObject>(made->handle);
-  return error;
+  return PutOrDestroy(command, *made, response, rxe_create_ah_resp{made->handle, 0});
 }
 
-int UserContext::ChangeGroups(const Command& command) {
-  ib_uverbs_attach_mcast request;  // ib_uverbs_detach_mcast has the same form
-  if (const int error = command.Get(&request)) return error;
+// The request to leave a group, ib_uverbs_detach_mcast, has the same form.
+int UserContext::ChangeGroups(const Command& command, const ib_uverbs_attach_mcast& request) {
   auto* const queue_pair = objects_.Find<UserQueuePair>(request.qp_handle);
   if (queue_pair == nullptr) return EINVAL;
   const Address group = AddressOfGid(request.gid);

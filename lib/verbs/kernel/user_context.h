@@ -67,35 +67,53 @@ class UserContext final : public PortListener {
   int ExecuteBasic(const Command& command);
   int ExecuteExtended(const Command& command);
 
+  // Decodes the request of a command, then carries it out by `act`.
+  template <typename Request>
+  int With(const Command& command, int (UserContext::*act)(const Command&, const Request&));
+  // The same for a command without a response.
+  template <typename Request>
+  int With(const Command& command, int (UserContext::*act)(const Request&));
+
+  // Destroys the T that the request names in its member `handle`.
+  template <typename T, typename Request>
+  int Destroy(const Command& command, uint32_t Request::*handle);
+  // Destroys a T whose events the program counts: `retire` takes back those that were not read, and
+  // returns the response, which says how many were.
+  template <typename T, typename Retire>
+  int DestroyCounted(const Command& command, uint32_t handle, Retire retire);
+  // Answers with the handle of what was made; where that fails, it goes again.
+  template <typename T, typename... Responses>
+  int PutOrDestroy(const Command& command, const T& made, const Responses&... responses);
+
   int GetContext(const Command& command);
   int QueryDevice(const Command& command);
-  int QueryDeviceExtended(const Command& command);
-  int QueryPort(const Command& command);
+  int QueryDeviceExtended(const Command& command, const ib_uverbs_ex_query_device& request);
+  int QueryPort(const Command& command, const ib_uverbs_query_port& request);
   int AllocateDomain(const Command& command);
-  int RegisterRegion(const Command& command);
-  int ReregisterRegion(const Command& command);
-  int AllocateWindow(const Command& command);
+  int RegisterRegion(const Command& command, const ib_uverbs_reg_mr& request);
+  int ReregisterRegion(const Command& command, const ib_uverbs_rereg_mr& request);
+  int AllocateWindow(const Command& command, const ib_uverbs_alloc_mw& request);
   int CreateChannel(const Command& command);
-  int CreateCompletionQueue(const Command& command);
-  int CreateCompletionQueueExtended(const Command& command);
-  int MakeCompletionQueue(uint32_t depth, uint32_t vector, int32_t channel, uint64_t name,
-                          std::unique_ptr<UserCompletionQueue>* made);
-  int ResizeCompletionQueue(const Command& command);
-  int DestroyCompletionQueue(const Command& command);
-  int RequestNotify(const Command& command);
-  int CreateSharedReceives(const Command& command);
-  int ModifySharedReceives(const Command& command);
-  int QuerySharedReceives(const Command& command);
-  int DestroySharedReceives(const Command& command);
-  int CreateQueuePair(const Command& command);
-  int CreateQueuePairExtended(const Command& command);
+  int CreateCompletionQueue(const Command& command, const ib_uverbs_create_cq& request);
+  int CreateCompletionQueueExtended(const Command& command, const ib_uverbs_ex_create_cq& request);
+  template <typename Request>
+  int MakeCompletionQueue(const Request& request, UserCompletionQueue** made);
+  int ResizeCompletionQueue(const Command& command, const ib_uverbs_resize_cq& request);
+  int DestroyCompletionQueue(const Command& command, const ib_uverbs_destroy_cq& request);
+  int RequestNotify(const ib_uverbs_req_notify_cq& request);
+  int CreateSharedReceives(const Command& command, const ib_uverbs_create_srq& request);
+  int ModifySharedReceives(const Command& command, const ib_uverbs_modify_srq& request);
+  int QuerySharedReceives(const Command& command, const ib_uverbs_query_srq& request);
+  int DestroySharedReceives(const Command& command, const ib_uverbs_destroy_srq& request);
+  int CreateQueuePair(const Command& command, const ib_uverbs_create_qp& request);
+  int CreateQueuePairExtended(const Command& command, const ib_uverbs_ex_create_qp& request);
   template <typename Request>
   int MakeQueuePair(const Request& request, UserQueuePair** made);
-  int ModifyQueuePair(const Command& command);
-  int QueryQueuePair(const Command& command);
-  int DestroyQueuePair(const Command& command);
-  int CreateAddress(const Command& command);
-  int ChangeGroups(const Command& command);
+  int ModifyQueuePair(const ib_uverbs_modify_qp& request);
+  int QueryQueuePair(const Command& command, const ib_uverbs_query_qp& request);
+  int DestroyQueuePair(const Command& command, const ib_uverbs_destroy_qp& request);
+  int CreateAddress(const Command& command, const ib_uverbs_create_ah& request);
+  int ChangeGroups(const Command& command, const ib_uverbs_attach_mcast& request);
 
   UserDevice& device_;
   const std::unique_ptr<RingMemory> memory_;

@@ -1,0 +1,32 @@
+// PendingCreate reserves room for one object that the program fills: it waits for the room, and for
+// a confirmed put first for the directory's word that the id is free, so that nothing is filled
+// without purpose.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "lib/base/handle.h"
+#include "lib/base/text/object_name.h"
+#include "lib/base/time.h"
+#include "lib/client/protocol/messages.h"
+#include "lib/daemon/clients/requests/pending_request.h"
+#include "lib/store/store.h"
+
+namespace tokamak::daemon {
+
+class PendingCreate final : public PendingRequest {
+ public:
+  using PendingRequest::PendingRequest;
+
+  // Answers within the call where there is nothing to wait for.
+  void Start(const client::CreateRequest& request, const base::ObjectName& name);
+
+ private:
+  void Reserve();
+  void Reserved(const absl::StatusOr<store::Location>& place);
+
+  store::CreateRequest create_;
+  base::Duration timeout_;  // of the wait for room
+  base::Pending handle_;    // the directory's answer, then room
+};
+
+}  // namespace tokamak::daemon

@@ -1,0 +1,21 @@
+// PendingSeal waits until the directory has accepted what a confirmed put sealed.
+#pragma once
+
+#include "lib/base/handle.h"
+#include "lib/base/object_id.h"
+#include "lib/daemon/clients/requests/pending_request.h"
+
+namespace tokamak::daemon {
+
+class PendingSeal final : public PendingRequest {
+ public:
+  using PendingRequest::PendingRequest;
+
+  // In the task that seals `version`.
+  void Start(const base::ObjectVersion& version);
+
+ private:
+  base::Pending confirmation_;
+};
+
+}  // namespace tokamak::daemon

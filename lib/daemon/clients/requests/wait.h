@@ -1,0 +1,50 @@
+// PendingWaitHere and PendingWaitAnywhere wait until enough of the objects of a Wait are sealed: on
+// this node, or on any.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lib/base/handle.h"
+#include "lib/client/protocol/messages.h"
+#include "lib/daemon/clients/requests/pending_request.h"
+#include "lib/directory/directory.h"
+
+namespace tokamak::daemon {
+
+class PendingWaitHere final : public PendingRequest {
+ public:
+  using PendingRequest::PendingRequest;
+
+  void Start(const client::WaitRequest& request);
+
+ private:
+  base::Pending wait_;
+};
+
+// Asks the directory for each object that is not here; answers when enough were found, or all
+// questions are answered.
+class PendingWaitAnywhere final : public PendingRequest {
+ public:
+  using PendingRequest::PendingRequest;
+  ~PendingWaitAnywhere() override;
+
+  // Answers within the call where enough are here.
+  void Start(const client::WaitRequest& request);
+
+ private:
+  void Located(size_t index, const absl::StatusOr<directory::LocatedObject>& info);
+
+  client::WaitReply reply_;
+  uint32_t count_ = 0;  // objects that are enough
+  uint32_t ready_ = 0;
+  uint32_t unanswered_ = 0;  // questions
+  absl::Status trouble_;     // of a question that the directory did not answer
+  size_t watched_ = 0;       // part of SessionContext::watched
+  std::vector<base::Pending> questions_;
+};
+
+}  // namespace tokamak::daemon
