@@ -1,7 +1,9 @@
 #include "lib/node/node.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
@@ -139,44 +141,83 @@ size_t Node::pins_of_peers() const {
 
 base::Pending Node::HandleObjectCall(absl::Span<const uint8_t> request, const Services::Reply& reply) {
   membership_.EndOverdue();
-  if (const auto keep = ObjectKeep::DecodeRequest(request)) {
-    return std::make_unique<ObjectKeep>(KeepServices(), *keep, reply);
+  if (const std::optional<ObjectRequest> call = DecodeRequest(request)) {
+    return std::visit([this, &reply](const auto& one) { return Answer(one, reply); }, *call);
   }
-  if (const auto asked = ObjectKeep::DecodeHowFar(request)) {
-    std::vector<uint64_t> far;
-    for (const base::ObjectVersion& version : *asked) {
-      far.push_back(pulls_.Progress(version.id).value_or(PullProgress()).moved);
-    }
-    reply(ObjectKeep::EncodeFar(far));
-    return nullptr;
-  }
-  if (const auto push = ObjectPush::DecodeRequest(request)) return BringFor(*push, reply);
-  if (const auto copy = VouchedCopies::DecodeRequest(request)) {
-    if (copy->node.has_value()) {
-      VouchFor(*copy, reply);
-    } else {
-      Drop(copy->version, absl::AbortedError("it was deleted"));
-      reply(vouched_.AnswerDrop(copy->version));
-    }
-    return nullptr;
-  }
-  if (const auto versions = Bundles::DecodeRequest(request)) {
-    reply(Bundles::EncodeAnswer(
-        *versions, object_caller_.max_call_size(), [this](const base::ObjectVersion& one) { return SizeInBundle(one); },
-        [this](const base::ObjectVersion& one) { return ContentsForPeer(one); }));
-    return nullptr;
-  }
-  const std::optional<base::ObjectVersion> version = ObjectDelete::DecodeRequest(request);
-  if (!version.has_value()) {
-    reply({});
-    return nullptr;
-  }
-  const std::optional<store::Location> here = store_.Find(version->id);
-  const bool had_it = here.has_value() && here->generation == version->generation;
-  Drop(*version, absl::AbortedError("it was deleted"));
-  base::Pending waits = vouched_.Await(*version, [reply, had_it] { reply(ObjectDelete::EncodeAnswer(had_it)); });
-  if (waits == nullptr) reply(ObjectDelete::EncodeAnswer(had_it));
+  reply({});
+  return nullptr;
+}
+
+base::Pending Node::Answer(const DropRequest& request, const Services::Reply& reply) {
+  const bool had_it = PlaceOf(request.version).has_value();
+  Drop(request.version, absl::AbortedError("it was deleted"));
+  base::Pending waits = vouched_.Await(request.version, [reply, had_it] { reply(EncodeDropAnswer(had_it)); });
+  if (waits == nullptr) reply(EncodeDropAnswer(had_it));
   return waits;
+}
+
+base::Pending Node::Answer(const KeepRequest& request, const Services::Reply& reply) {
+  return std::make_unique<ObjectKeep>(KeepServices(), request, reply);
+}
+
+base::Pending Node::Answer(const VouchRequest& request, const Services::Reply& reply) {
+  reply(EncodeVouchAnswer(VouchFor(request.version, request.node, VouchLifetime(/*brings=*/false))));
+  return nullptr;
+}
+
+base::Pending Node::Answer(const DropCopyRequest& request, const Services::Reply& reply) {
+  Drop(request.version, absl::AbortedError("it was deleted"));
+  reply(EncodeDropCopyAnswer(vouched_.NodesOf(request.version)));
+  return nullptr;
+}
+
+base::Pending Node::Answer(const BringRequest& request, const Services::Reply& reply) {
+  std::optional<BringAnswer> answer;
+  const std::optional<store::Location> here = PlaceOf(request.version);
+  if (here.has_value() && MayBring(*here)) {
+    const auto good_for = VouchFor(request.version, request.node, VouchLifetime(/*brings=*/true));
+    if (good_for.has_value()) {
+      answer = {*good_for, here->data_size, here->metadata_size, ContentsForPeer(request.version)};
+    }
+  }
+  reply(EncodeBringAnswer(answer));
+  return nullptr;
+}
+
+base::Pending Node::Answer(const BringAllRequest& request, const Services::Reply& reply) {
+  reply(Bundles::Answer(
+      request.versions, object_caller_.max_call_size(),
+      [this](const base::ObjectVersion& one) { return SizeInBundle(one); },
+      [this](const base::ObjectVersion& one) { return ContentsForPeer(one); }));
+  return nullptr;
+}
+
+// Another node's program wishes them here.
+base::Pending Node::Answer(const PushRequest& request, const Services::Reply& reply) {
+  const directory::Host& host = reply.peer().ip;
+  if (!brought_.MayTake(host, request.ids.size())) {
+    const std::vector<absl::Status> refused(request.ids.size(), absl::ResourceExhaustedError("too many are brought"));
+    reply(EncodePushAnswer(refused));
+    return nullptr;
+  }
+  auto served =
+      std::make_unique<ObjectPush::Served>(request.ids.size(), reply, brought_.Take(host, request.ids.size()));
+  GetOptions options;
+  options.timeout = request.timeout;
+  for (size_t i = 0; i < request.ids.size(); ++i) {
+    served->Add(Prefetch(request.ids[i], options, /*pin=*/false,
+                         [served = served.get(), i](const absl::Status& status) { served->Ended(i, status); }));
+  }
+  return served;
+}
+
+base::Pending Node::Answer(const HowFarRequest& request, const Services::Reply& reply) {
+  std::vector<uint64_t> far;
+  for (const base::ObjectVersion& version : request.versions) {
+    far.push_back(pulls_.Progress(version.id).value_or(PullProgress()).moved);
+  }
+  reply(EncodeHowFarAnswer(far));
+  return nullptr;
 }
 
 base::Pending Node::HandleNumbersCall(absl::Span<const uint8_t> request, const Services::Reply& reply) const {
@@ -190,52 +231,32 @@ base::Pending Node::HandleNumbersCall(absl::Span<const uint8_t> request, const S
 
 // A peer has pulled what is here, or is brought it now, and the directory has not entered it. As
 // long as this node is not fenced, whatever is deleted from now on is told to it, and it has the
-// deletion reach the peer.
-void Node::VouchFor(const VouchedCopies::Request& request, const Services::Reply& reply) {
-  const auto refuse = [&reply] { reply(VouchedCopies::EncodeAnswer(std::nullopt)); };
-  const std::optional<store::Location> here = store_.Find(request.version.id);
-  const bool has_it = here.has_value() && here->generation == request.version.generation;
-  const std::optional<base::Time> until = membership_.DeletionsReachUntil(request.version);
-  if (!has_it || membership_.fenced() || !until.has_value()) return refuse();
-  if (request.bring && !MayBring(*here)) return refuse();
-  const base::Duration lifetime = VouchLifetime(request);
-  if (!vouched_.Vouch(request.version, *request.node, lifetime)) return refuse();
-  const base::Duration good_for = std::min(*until - loop_.Now(), lifetime - options_.membership.directory_deadline);
-  if (!request.bring) return reply(VouchedCopies::EncodeAnswer(good_for));
-  const absl::Span<const uint8_t> contents = ContentsForPeer(request.version);
-  reply(VouchedCopies::EncodeBrought({good_for, here->data_size, here->metadata_size, contents}));
+// deletion reach the peer. Returns for how long; nothing: it does not vouch.
+std::optional<base::Duration> Node::VouchFor(const base::ObjectVersion& version, const verbs::Address& node,
+                                             base::Duration lifetime) {
+  const std::optional<base::Time> until = membership_.DeletionsReachUntil(version);
+  if (!PlaceOf(version).has_value() || membership_.fenced() || !until.has_value()) return std::nullopt;
+  if (!vouched_.Vouch(version, node, lifetime)) return std::nullopt;
+  return std::min(*until - loop_.Now(), lifetime - options_.membership.directory_deadline);
+}
+
+// Nothing: this content is not here.
+std::optional<store::Location> Node::PlaceOf(const base::ObjectVersion& version) const {
+  const std::optional<store::Location> here = store_.Find(version.id);
+  return here.has_value() && here->generation == version.generation ? here : std::nullopt;
 }
 
 bool Node::MayBring(const store::Location& here) const {
   return directory::IsSmallEnoughToBring(here.data_size, here.metadata_size) &&
-         here.data_size + here.metadata_size + VouchedCopies::kBesideContents <= object_caller_.max_call_size();
+         here.data_size + here.metadata_size + BringAnswer::kBesideContents <= object_caller_.max_call_size();
 }
 
 // Who is brought something announces it at once. Should the directory be away just then, the copy
 // goes, and may be brought again: a longer word would have deletions wait for a node that has left.
 // What the peer is told is shorter by a deadline of the directory's: clocks differ.
-base::Duration Node::VouchLifetime(const VouchedCopies::Request& request) const {
-  const bool entered_soon = request.bring && !membership_.directory_away();
+base::Duration Node::VouchLifetime(bool brings) const {
+  const bool entered_soon = brings && !membership_.directory_away();
   return entered_soon ? options_.membership.directory_deadline * 3 : VouchOptions(options_).lifetime;
-}
-
-// Another node's program wishes them here.
-base::Pending Node::BringFor(const ObjectPush::Request& request, const Services::Reply& reply) {
-  const directory::Host& host = reply.peer().ip;
-  if (!brought_.MayTake(host, request.ids.size())) {
-    const std::vector<absl::Status> refused(request.ids.size(), absl::ResourceExhaustedError("too many are brought"));
-    reply(ObjectPush::EncodeAnswer(refused));
-    return nullptr;
-  }
-  auto served =
-      std::make_unique<ObjectPush::Served>(request.ids.size(), reply, brought_.Take(host, request.ids.size()));
-  GetOptions options;
-  options.timeout = request.timeout;
-  for (size_t i = 0; i < request.ids.size(); ++i) {
-    served->Add(Prefetch(request.ids[i], options, /*pin=*/false,
-                         [served = served.get(), i](const absl::Status& status) { served->Ended(i, status); }));
-  }
-  return served;
 }
 
 // ---- what the programs of this machine ask
@@ -270,7 +291,7 @@ base::Pending Node::Prefetch(const base::ObjectId& id, const GetOptions& options
   });
 }
 
-base::Pending Node::Push(const directory::NodeId& to, ObjectPush::Request request, ObjectPush::Callback done) {
+base::Pending Node::Push(const directory::NodeId& to, PushRequest request, ObjectPush::Callback done) {
   if (pushes_ < kMaxPushes && to != options_.id) {
     return std::make_unique<ObjectPush>(
         ObjectPush::Services{peers_, object_caller_, pushes_, options_.membership.directory_deadline}, to,

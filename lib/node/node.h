@@ -29,6 +29,7 @@
 #include "lib/base/handle.h"
 #include "lib/base/random.h"
 #include "lib/directory/directory.h"
+#include "lib/node/calls/object_messages.h"
 #include "lib/node/calls/services.h"
 #include "lib/node/cluster/membership.h"
 #include "lib/node/cluster/peers.h"
@@ -107,7 +108,7 @@ class Node final : public Copies {
 
   // Has node `to` bring the objects to itself. kNotFound: there is no such node. kInvalidArgument:
   // it is this one. kResourceExhausted: kMaxPushes are under way.
-  [[nodiscard]] base::Pending Push(const directory::NodeId& to, ObjectPush::Request request, ObjectPush::Callback done);
+  [[nodiscard]] base::Pending Push(const directory::NodeId& to, PushRequest request, ObjectPush::Callback done);
 
   // Deletes the object on every node. kNotFound: nobody has it. kUnavailable: the directory cannot
   // be asked, or a node that may hold a copy cannot; the text says which. Those of many owners take
@@ -187,12 +188,21 @@ class Node final : public Copies {
   void Serve(Served& served);
   void PinFor(Served& served, uint64_t pin, const base::ObjectVersion& version);
   void UnpinFor(Served& served, uint64_t pin);
-  base::Pending BringFor(const ObjectPush::Request& request, const Services::Reply& reply);
-  void VouchFor(const VouchedCopies::Request& request, const Services::Reply& reply);
-  bool MayBring(const store::Location& here) const;
-  base::Duration VouchLifetime(const VouchedCopies::Request& request) const;
-  std::optional<uint64_t> SizeInBundle(const base::ObjectVersion& version) const;
   base::Pending HandleObjectCall(absl::Span<const uint8_t> request, const Services::Reply& reply);
+  base::Pending Answer(const DropRequest& request, const Services::Reply& reply);
+  base::Pending Answer(const KeepRequest& request, const Services::Reply& reply);
+  base::Pending Answer(const VouchRequest& request, const Services::Reply& reply);
+  base::Pending Answer(const DropCopyRequest& request, const Services::Reply& reply);
+  base::Pending Answer(const BringRequest& request, const Services::Reply& reply);
+  base::Pending Answer(const BringAllRequest& request, const Services::Reply& reply);
+  base::Pending Answer(const PushRequest& request, const Services::Reply& reply);
+  base::Pending Answer(const HowFarRequest& request, const Services::Reply& reply);
+  std::optional<base::Duration> VouchFor(const base::ObjectVersion& version, const verbs::Address& node,
+                                         base::Duration lifetime);
+  std::optional<store::Location> PlaceOf(const base::ObjectVersion& version) const;
+  bool MayBring(const store::Location& here) const;
+  base::Duration VouchLifetime(bool brings) const;
+  std::optional<uint64_t> SizeInBundle(const base::ObjectVersion& version) const;
   base::Pending HandleNumbersCall(absl::Span<const uint8_t> request, const Services::Reply& reply) const;
   base::Pending AnswerSoon(base::Task answer) { return answers_.Add(std::move(answer)); }
   static directory::NodeInfo SelfInfo(const std::vector<EngineLink*>& engines, uint64_t capacity,

@@ -18,6 +18,7 @@
 #include "lib/base/random.h"
 #include "lib/client/protocol/frame.h"
 #include "lib/node/calls/node_numbers.h"
+#include "lib/node/calls/object_messages.h"
 #include "lib/transport/messages/hello.h"
 #include "lib/transport/messages/message.h"
 #include "lib/transport/messages/rail_messages.h"
@@ -236,6 +237,36 @@ void AddNodeNumbers(Corpus& corpus) {
   corpus.Add("node_numbers", node::NodeNumbers::Encode(numbers));
 }
 
+// As tests/fuzz/object_message.cc reads them: a zero before a request, the call before an answer.
+void AddObjectMessages(Corpus& corpus) {
+  using namespace node;  // NOLINT: in a function
+  const base::ObjectVersion x{base::ObjectId::FromName("x"), base::Generation{7}};
+  const base::ObjectVersion y{base::ObjectId::FromName("y"), base::Generation{8}};
+  const auto one = *verbs::Address::Parse("10.0.0.1:7000"), other = *verbs::Address::Parse("[fd00::1]:7000@4792");
+  const auto add = [&corpus](uint8_t first, Bytes bytes) {
+    bytes.insert(bytes.begin(), first);
+    corpus.Add("object_message", bytes);
+  };
+  for (const ObjectRequest& request : std::initializer_list<ObjectRequest>{
+           DropRequest{x}, KeepRequest{x, 100, 3}, VouchRequest{x, one}, DropCopyRequest{x}, BringRequest{x, other},
+           BringAllRequest{{x, y}}, PushRequest{base::Seconds(5), {x.id, y.id}}, HowFarRequest{{x, y}}}) {
+    add(0, EncodeRequest(request));
+  }
+  const auto answer = [&add](ObjectCall call, Bytes bytes) { add(static_cast<uint8_t>(call), std::move(bytes)); };
+  const Bytes contents = {'d', 'a', 't', 'a', 'm'};
+  BringAllAnswer all(2);
+  all.Bring(contents);
+  all.LeaveOut();
+  answer(ObjectCall::kDrop, EncodeDropAnswer(true));
+  answer(ObjectCall::kKeep, EncodeKeepAnswer(KeepAnswer::kGone));
+  answer(ObjectCall::kVouch, EncodeVouchAnswer(base::Seconds(70)));
+  answer(ObjectCall::kDropCopy, EncodeDropCopyAnswer({one, other}));
+  answer(ObjectCall::kBring, EncodeBringAnswer(BringAnswer{base::Seconds(6), 4, 1, contents}));
+  answer(ObjectCall::kBringAll, all.Take());
+  answer(ObjectCall::kPush, EncodePushAnswer({absl::OkStatus(), absl::NotFoundError("")}));
+  answer(ObjectCall::kHowFar, EncodeHowFarAnswer({5, uint64_t{1} << 40}));
+}
+
 void AddTexts(Corpus& corpus) {
   const std::vector<std::vector<std::string>> texts = {
       {"10.0.0.1:7000", "[fd00::1]:7000", "10.0.0.1", "fd00::1"},
@@ -357,6 +388,7 @@ int main(int argc, char** argv) {
   AddMessages(corpus);
   AddClientMessages(corpus);
   AddNodeNumbers(corpus);
+  AddObjectMessages(corpus);
   AddTexts(corpus);
   AddStreams(corpus);
   AddPrograms(corpus);

@@ -266,23 +266,10 @@ TEST_F(BundleTest, WhoStopsWaitingLeavesNothing) {
   EXPECT_EQ(at(2).node().pulls().running(), 0u);
 }
 
-TEST(BundlesTest, OnlyWellFormedRequestsAreTaken) {
-  EXPECT_FALSE(Bundles::DecodeRequest({}).has_value());
-  std::vector<uint8_t> request = {6, 1, 0, 0, 0};
-  request.resize(request.size() + base::ObjectId::kSize + 8, 1);
-  EXPECT_TRUE(Bundles::DecodeRequest(request).has_value());
-  request.push_back(0);
-  EXPECT_FALSE(Bundles::DecodeRequest(request).has_value()) << "too long";
-  request.resize(request.size() - 2);
-  EXPECT_FALSE(Bundles::DecodeRequest(request).has_value()) << "too short";
-  EXPECT_FALSE(Bundles::DecodeRequest({6, 0, 0, 0, 0}).has_value()) << "about nothing";
-  EXPECT_FALSE(Bundles::DecodeRequest({6, 255, 255, 255, 255}).has_value()) << "more than follow";
-}
-
 TEST(BundlesTest, AnAnswerNeverBeatsItsBound) {
   const std::vector<uint8_t> bytes(100, 7);
   std::vector<base::ObjectVersion> versions(10);
-  const auto answer = Bundles::EncodeAnswer(
+  const auto answer = Bundles::Answer(
       versions, 400, [&](const auto&) -> std::optional<uint64_t> { return bytes.size(); },
       [&](const auto&) { return absl::MakeConstSpan(bytes); });
   EXPECT_LE(answer.size(), 400u);

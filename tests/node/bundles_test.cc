@@ -16,39 +16,10 @@ namespace tokamak::node {
 namespace {
 
 using testing::ElementsAre;
-using testing::Optional;
 using Versions = std::vector<base::ObjectVersion>;
 
 base::ObjectVersion Version(uint64_t number) {
   return {base::ObjectId::FromName(absl::StrCat("small", number)), base::Generation{number + 1}};
-}
-
-// As Ask sends it.
-std::vector<uint8_t> Request(const Versions& versions) {
-  base::Writer writer;
-  writer.Integer<uint8_t>(6);
-  writer.Integer(static_cast<uint32_t>(versions.size()));
-  for (const base::ObjectVersion& version : versions) {
-    writer.Id(version.id);
-    writer.Integer(static_cast<uint64_t>(version.generation));
-  }
-  return writer.Take();
-}
-
-TEST(BundleRequestTest, VersionsComeInTheirOrder) {
-  const Versions versions = {Version(2), Version(1), Version(3)};
-  EXPECT_THAT(Bundles::DecodeRequest(Request(versions)), Optional(versions));
-}
-
-TEST(BundleRequestTest, AnObjectMayBeNamedInTwoContents) {
-  base::ObjectVersion other = Version(1);
-  other.generation = base::Generation{77};
-  EXPECT_TRUE(Bundles::DecodeRequest(Request({Version(1), other})).has_value());
-}
-
-TEST(BundleRequestTest, WhoNamesAVersionTwiceIsRefused) {
-  EXPECT_FALSE(Bundles::DecodeRequest(Request({Version(1), Version(2), Version(1)})).has_value());
-  EXPECT_FALSE(Bundles::DecodeRequest(Request(Versions(Bundles::kMaxObjects, Version(1)))).has_value());
 }
 
 class BundleAnswerTest : public testing::Test {
@@ -59,7 +30,7 @@ class BundleAnswerTest : public testing::Test {
   // of `size_` bytes.
   std::vector<bool> Encode(const Versions& versions, size_t max_size) {
     const std::vector<uint8_t> bytes(size_, 7);
-    const std::vector<uint8_t> answer = Bundles::EncodeAnswer(
+    const std::vector<uint8_t> answer = Bundles::Answer(
         versions, max_size, [&](const base::ObjectVersion&) { return size_; },
         [&](const base::ObjectVersion& version) {
           copied_.push_back(version);
@@ -95,7 +66,7 @@ TEST_F(BundleAnswerTest, WhatIsTooLargeToBeBroughtIsNotCopied) {
 
 // The holder may find itself cut off between the two.
 TEST_F(BundleAnswerTest, WhatMayNotBeBroughtAnyMoreIsSaidToBeMissing) {
-  const std::vector<uint8_t> answer = Bundles::EncodeAnswer(
+  const std::vector<uint8_t> answer = Bundles::Answer(
       {Version(1)}, 16384, [](const base::ObjectVersion&) { return uint64_t{10}; },
       [](const base::ObjectVersion&) { return absl::Span<const uint8_t>(); });
   ASSERT_EQ(answer.size(), 4 + kOverhead);
@@ -103,7 +74,7 @@ TEST_F(BundleAnswerTest, WhatMayNotBeBroughtAnyMoreIsSaidToBeMissing) {
 }
 
 TEST_F(BundleAnswerTest, WhatIsNotHereIsNotCopied) {
-  const std::vector<uint8_t> answer = Bundles::EncodeAnswer(
+  const std::vector<uint8_t> answer = Bundles::Answer(
       {Version(1)}, 16384, [](const base::ObjectVersion&) { return std::nullopt; },
       [&](const base::ObjectVersion& version) {
         copied_.push_back(version);

@@ -15,52 +15,12 @@ namespace {
 
 using base::Milliseconds;
 using base::Seconds;
-using Answer = ObjectKeep::Answer;
-
-const ObjectKeep::Request kRequest{{base::ObjectId::FromName("x"), base::Generation{7}}, 100, 3};
-
-TEST(ObjectKeepMessages, RequestsAreTakenAsTheyWereWrittenAndNothingElse) {
-  const std::vector<uint8_t> bytes = ObjectKeep::EncodeRequest(kRequest);
-  const auto decoded = ObjectKeep::DecodeRequest(bytes);
-  ASSERT_TRUE(decoded.has_value());
-  EXPECT_EQ(decoded->version, kRequest.version);
-  EXPECT_EQ(decoded->data_size, 100u);
-  EXPECT_EQ(decoded->metadata_size, 3u);
-  for (size_t size = 0; size < bytes.size(); ++size) {
-    EXPECT_FALSE(ObjectKeep::DecodeRequest(absl::MakeConstSpan(bytes).first(size)).has_value()) << size;
-  }
-}
-
-TEST(ObjectKeepMessages, AnswersAreTakenAsTheyWereWrittenAndNothingElse) {
-  for (uint8_t i = 1; i <= static_cast<uint8_t>(ObjectKeep::kLastAnswer); ++i) {
-    EXPECT_EQ(ObjectKeep::DecodeAnswer(ObjectKeep::EncodeAnswer(static_cast<Answer>(i))), static_cast<Answer>(i));
-  }
-  EXPECT_EQ(ObjectKeep::DecodeAnswer({}), std::nullopt);
-  EXPECT_EQ(ObjectKeep::DecodeAnswer({0}), std::nullopt);
-  EXPECT_EQ(ObjectKeep::DecodeAnswer({static_cast<uint8_t>(ObjectKeep::kLastAnswer) + 1}), std::nullopt);
-  EXPECT_EQ(ObjectKeep::DecodeAnswer({1, 1}), std::nullopt);
-}
-
-TEST(ObjectKeepMessages, HowFarItIsIsAskedAndToldForMany) {
-  const std::vector<base::ObjectVersion> versions = {kRequest.version,
-                                                     {base::ObjectId::FromName("y"), base::Generation{8}}};
-  const std::vector<uint8_t> bytes = ObjectKeep::EncodeHowFar(versions);
-  EXPECT_EQ(ObjectKeep::DecodeHowFar(bytes), versions);
-  for (size_t size = 0; size < bytes.size(); ++size) {
-    EXPECT_FALSE(ObjectKeep::DecodeHowFar(absl::MakeConstSpan(bytes).first(size)).has_value()) << size;
-  }
-  const std::vector<base::ObjectVersion> many(ObjectKeep::kMaxAskedAbout + 1, kRequest.version);
-  EXPECT_FALSE(ObjectKeep::DecodeHowFar(ObjectKeep::EncodeHowFar(many)).has_value());
-  const std::vector<uint64_t> far = {5, uint64_t{1} << 40};
-  EXPECT_EQ(ObjectKeep::DecodeFar(ObjectKeep::EncodeFar(far), 2), far);
-  EXPECT_EQ(ObjectKeep::DecodeFar(ObjectKeep::EncodeFar(far), 1), std::nullopt);
-  EXPECT_EQ(ObjectKeep::DecodeFar({}, 1), std::nullopt);
-}
+using Answer = KeepAnswer;
 
 // Node 0 is asked by node 1.
 class ObjectKeepTest : public NodeTest {
  protected:
-  ObjectKeep::Request RequestFor(const std::string& name) {
+  KeepRequest RequestFor(const std::string& name) {
     const auto place = at(1).store().Find(Id(name));
     return {{Id(name), place->generation}, place->data_size, place->metadata_size};
   }
@@ -69,20 +29,20 @@ class ObjectKeepTest : public NodeTest {
     base::Duration took;
     base::Pending call;
   };
-  std::unique_ptr<Asked> Ask(const ObjectKeep::Request& request) {
+  std::unique_ptr<Asked> Ask(const KeepRequest& request) {
     auto asked = std::make_unique<Asked>();
-    std::vector<uint8_t> bytes = ObjectKeep::EncodeRequest(request);
+    std::vector<uint8_t> bytes = EncodeRequest(request);
     bytes.insert(bytes.begin(), static_cast<uint8_t>(Service::kObjects));
     asked->call = at(1).link().Call(at(0).link().address(), bytes, Seconds(100),
                                     [asked = asked.get(), began = cluster_->time.Now(),
                                      this](const absl::StatusOr<absl::Span<const uint8_t>>& reply) {
                                       ASSERT_TRUE(reply.ok()) << reply.status();
-                                      asked->answer = ObjectKeep::DecodeAnswer(*reply);
+                                      asked->answer = DecodeKeepAnswer(*reply);
                                       asked->took = cluster_->time.Now() - began;
                                     });
     return asked;
   }
-  Answer AnswerTo(const ObjectKeep::Request& request) {
+  Answer AnswerTo(const KeepRequest& request) {
     const auto asked = Ask(request);
     EXPECT_TRUE(cluster_->RunUntil([&] { return asked->answer.has_value(); }, Seconds(100)));
     took_ = asked->took;
@@ -102,7 +62,7 @@ TEST_F(ObjectKeepTest, KeepsWhatItCanGet) {
 TEST_F(ObjectKeepTest, OnlyTheContentThatIsAskedFor) {
   Build(2);
   Put(1, "x", 100);
-  ObjectKeep::Request other = RequestFor("x");
+  KeepRequest other = RequestFor("x");
   other.version.generation = base::Generation{7};
   EXPECT_EQ(AnswerTo(other), Answer::kInUse);
   EXPECT_EQ(at(0).store().statistics().kept_bytes, 0u);
@@ -111,7 +71,7 @@ TEST_F(ObjectKeepTest, OnlyTheContentThatIsAskedFor) {
 TEST_F(ObjectKeepTest, WhatIsGoneIsNotWaitedFor) {
   Build(2);
   Put(1, "x", 100);
-  const ObjectKeep::Request request = RequestFor("x");
+  const KeepRequest request = RequestFor("x");
   ASSERT_TRUE(cluster_->Delete(at(1), "x").ok());
   EXPECT_EQ(AnswerTo(request), Answer::kGone);
   EXPECT_LT(took_, Milliseconds(100));
@@ -122,7 +82,7 @@ TEST_F(ObjectKeepTest, WhatIsDeletedOnItsWayIsNotWaitedFor) {
   options.link.picoseconds_per_byte = 100'000;  // 80 Mb/s
   Build(2, {}, options);
   Put(1, "x", 7'000'000);
-  ObjectKeep::Request request = RequestFor("x");
+  KeepRequest request = RequestFor("x");
   const auto asked = Ask(request);
   ASSERT_TRUE(Serves(1));
   ASSERT_TRUE(cluster_->Delete(at(1), "x").ok());
@@ -147,7 +107,7 @@ TEST_F(ObjectKeepTest, APeerThatAsksForMoreAndMoreLeavesTheProgramsTheirPart) {
   for (int i = 0; i < 14; ++i) {
     const std::string name = absl::StrCat("x", i);
     Put(1, name, 580'000);
-    ObjectKeep::Request request = RequestFor(name);
+    KeepRequest request = RequestFor(name);
     request.data_size = 1;
     asked.push_back(Ask(request));
   }
@@ -192,7 +152,7 @@ TEST_F(ObjectKeepTest, IsAnsweredWhileAProgramHereGoesOnWaiting) {
 TEST_F(ObjectKeepTest, ANodeThatHasLeftKeepsNothing) {
   Build(2);
   Put(1, "x", 100);
-  const ObjectKeep::Request request = RequestFor("x");
+  const KeepRequest request = RequestFor("x");
   at(0).node().Leave([](const absl::Status&) {});
   EXPECT_EQ(AnswerTo(request), Answer::kLeaving);
   EXPECT_LT(took_, Seconds(1));

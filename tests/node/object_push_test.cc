@@ -27,7 +27,7 @@ class ObjectPushTest : public NodeTest {
   std::unique_ptr<Pushed> Begin(size_t from, const directory::NodeId& to, const std::vector<std::string>& names,
                                 base::Duration timeout = Seconds(5)) {
     auto pushed = std::make_unique<Pushed>();
-    ObjectPush::Request request;
+    PushRequest request;
     request.timeout = timeout;
     for (const std::string& name : names) request.ids.push_back(Id(name));
     pushed->call = at(from).node().Push(to, request, [pushed = pushed.get()](absl::Span<const absl::Status> statuses) {
@@ -111,7 +111,7 @@ TEST_F(ObjectPushTest, APeerThatPushesAllThatItMayLeavesSomeToOthers) {
   Build(3);
   const auto begin = [&](size_t from, int number) {
     std::vector<std::string> names;
-    for (size_t i = 0; i < ObjectPush::kMaxPushed; ++i) names.push_back(absl::StrCat(from, "/", number, "/", i));
+    for (size_t i = 0; i < PushRequest::kMaxPushed; ++i) names.push_back(absl::StrCat(from, "/", number, "/", i));
     return Begin(from, NameOf(2), names, Seconds(60));
   };
   std::vector<std::unique_ptr<Pushed>> first, second;
@@ -133,28 +133,6 @@ TEST_F(ObjectPushTest, APeerThatPushesAllThatItMayLeavesSomeToOthers) {
   const auto again = begin(1, 99);
   cluster_->RunFor(Seconds(1));
   EXPECT_FALSE(again->answered) << "what the first gave back is there for others";
-}
-
-TEST_F(ObjectPushTest, ARequestIsReadAsItWasWritten) {
-  Build(1);
-  ObjectPush::Request request;
-  request.timeout = Seconds(3);
-  request.ids = {Id("a"), Id("b")};
-  const std::vector<uint8_t> bytes = ObjectPush::EncodeRequest(request);
-  const auto decoded = ObjectPush::DecodeRequest(bytes);
-  ASSERT_TRUE(decoded.has_value());
-  EXPECT_EQ(decoded->timeout, request.timeout);
-  EXPECT_EQ(decoded->ids, request.ids);
-  for (size_t size = 0; size < bytes.size(); ++size) {
-    EXPECT_FALSE(ObjectPush::DecodeRequest(absl::MakeConstSpan(bytes).first(size)).has_value()) << size;
-  }
-  request.ids.clear();
-  EXPECT_FALSE(ObjectPush::DecodeRequest(ObjectPush::EncodeRequest(request)).has_value()) << "of nothing";
-  request.ids.resize(ObjectPush::kMaxPushed + 1);
-  EXPECT_FALSE(ObjectPush::DecodeRequest(ObjectPush::EncodeRequest(request)).has_value());
-  request.ids.resize(1);
-  request.timeout = Seconds(86401);
-  EXPECT_FALSE(ObjectPush::DecodeRequest(ObjectPush::EncodeRequest(request)).has_value());
 }
 
 }  // namespace

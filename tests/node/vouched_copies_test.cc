@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "lib/base/codec.h"
+#include "lib/node/calls/object_messages.h"
 #include "sim/time/sim_loop.h"
 
 namespace tokamak::node {
@@ -30,8 +30,8 @@ class FakeNodes final : public transport::Caller {
 
   base::Pending Call(const verbs::Address& node, absl::Span<const uint8_t> request, base::Duration deadline,
                      CallCallback done) override {
-    const auto decoded = VouchedCopies::DecodeRequest(request);
-    EXPECT_TRUE(decoded.has_value() && !decoded->node.has_value());
+    const auto decoded = DecodeRequest(request);
+    EXPECT_TRUE(decoded.has_value() && std::holds_alternative<DropCopyRequest>(*decoded));
     told.push_back(node);
     auto call = std::make_unique<OneCall>();
     const auto answer = answers.find(node);
@@ -58,13 +58,8 @@ class FakeNodes final : public transport::Caller {
 
 class VouchedCopiesTest : public testing::Test {
  protected:
-  // What a node answers that has given copies to `nodes`.
-  static FakeNodes::Bytes Names(const std::vector<verbs::Address>& nodes) {
-    base::Writer writer;
-    writer.Integer(static_cast<uint32_t>(nodes.size()));
-    for (const verbs::Address& node : nodes) writer.Text(node.ToString());
-    return writer.Take();
-  }
+  // Answer of a node that has given copies to `nodes`.
+  static FakeNodes::Bytes Names(const std::vector<verbs::Address>& nodes) { return EncodeDropCopyAnswer(nodes); }
 
   bool Vouch(const base::ObjectVersion& version, const verbs::Address& node) {
     return vouched_.Vouch(version, node, Seconds(70));
@@ -122,21 +117,10 @@ TEST_F(VouchedCopiesTest, ThoseThatTheNodesNameAreToldToo) {
   nodes_.answers[Node(3)] = Names({Node(2)});           // in a circle
   ASSERT_TRUE(Vouch(VouchedVersion(1), Node(2)));
   vouched_.Drop(VouchedVersion(1));
-  EXPECT_EQ(vouched_.AnswerDrop(VouchedVersion(1)), Names({Node(2)}));
+  EXPECT_EQ(vouched_.NodesOf(VouchedVersion(1)), std::vector<verbs::Address>{Node(2)});
   scheduler_.RunFor(Milliseconds(5));
   EXPECT_EQ(nodes_.told, (std::vector<verbs::Address>{Node(2), Node(3)}));
   EXPECT_FALSE(vouched_.Contains(VouchedVersion(1)));
-}
-
-TEST_F(VouchedCopiesTest, AnAnswerSaysForHowLong) {
-  for (const base::Duration good_for : {base::Microseconds(1), Seconds(70), Seconds(86'400)})
-    EXPECT_EQ(VouchedCopies::DecodeAnswer(VouchedCopies::EncodeAnswer(good_for)), good_for);
-  EXPECT_EQ(VouchedCopies::DecodeAnswer(VouchedCopies::EncodeAnswer(Seconds(90'000))), Seconds(86'400));
-  EXPECT_EQ(VouchedCopies::DecodeAnswer(VouchedCopies::EncodeAnswer(std::nullopt)), std::nullopt);
-  EXPECT_EQ(VouchedCopies::DecodeAnswer(VouchedCopies::EncodeAnswer(base::Duration())), std::nullopt);
-  const std::vector<uint8_t> endless(8, 0xff), short_one(7, 1), long_one(9, 1);
-  for (const auto* bytes : {&endless, &short_one, &long_one})
-    EXPECT_EQ(VouchedCopies::DecodeAnswer(*bytes), std::nullopt);
 }
 
 TEST_F(VouchedCopiesTest, MalformedAnswersDoNotCount) {
@@ -194,20 +178,6 @@ TEST_F(VouchedCopiesTest, AWaiterThatIsDroppedIsNotTold) {
   dropped.reset();
   scheduler_.RunFor(Milliseconds(2));
   EXPECT_FALSE(vouched_.Contains(VouchedVersion(1)));
-}
-
-TEST_F(VouchedCopiesTest, RequestsAreReadBackAndOthersAreNot) {
-  const auto drop = VouchedCopies::DecodeRequest(VouchedCopies::EncodeRequest({VouchedVersion(7), {}}));
-  ASSERT_TRUE(drop.has_value());
-  EXPECT_EQ(drop->version, VouchedVersion(7));
-  EXPECT_FALSE(drop->node.has_value());
-  const FakeNodes::Bytes vouch = VouchedCopies::EncodeRequest({VouchedVersion(7), Node(9)});
-  ASSERT_TRUE(VouchedCopies::DecodeRequest(vouch).has_value());
-  EXPECT_EQ(VouchedCopies::DecodeRequest(vouch)->node, Node(9));
-  for (size_t size = 0; size < vouch.size(); ++size) {
-    EXPECT_FALSE(VouchedCopies::DecodeRequest(absl::MakeConstSpan(vouch.data(), size)).has_value()) << size;
-  }
-  EXPECT_FALSE(VouchedCopies::DecodeRequest(VouchedCopies::EncodeRequest({VouchedVersion(0), Node(9)})).has_value());
 }
 
 }  // namespace

@@ -8,15 +8,14 @@
 //                |
 //                +-- its time is over: its node has announced it, dropped it, or is fenced --> gone
 //
-// Bounds: kMaxCopies; of one object kMaxNodes that are vouched for, and kMaxNamed with those that
-// these vouch for. Thread rule: the node's control loop.
+// Bounds: kMaxCopies; of one object kMaxNodes that are vouched for, and
+// DropCopyRequest::kMaxNamed with those that these vouch for. Thread rule: the node's control loop.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -37,7 +36,6 @@ class VouchedCopies final {
  public:
   static constexpr size_t kMaxCopies = 65536;
   static constexpr size_t kMaxNodes = 16;
-  static constexpr size_t kMaxNamed = 128;
 
   // All references must outlive it.
   struct Services {
@@ -72,31 +70,8 @@ class VouchedCopies final {
   // Runs `done` when no copy of `version` is left; null, and `done` does not run, if none is now.
   [[nodiscard]] base::Pending Await(const base::ObjectVersion& version, base::Task done);
 
-  // A node's request to be vouched for, and a request to drop a copy: the answer to that names the
-  // nodes that have copies of it. Nothing: no request that a peer would send.
-  struct Request {
-    base::ObjectVersion version;
-    std::optional<verbs::Address> node;  // to be vouched for; none: drop it
-    bool bring = false;                  // with `node`: it has not got the object yet, which is small
-  };
-  static std::vector<uint8_t> EncodeRequest(const Request& request);
-  static std::optional<Request> DecodeRequest(absl::Span<const uint8_t> bytes);
-  // For how long, from the request, the copy may stay here unless the directory knows it by then;
-  // nothing: this node does not vouch for it, or the answer is malformed.
-  static std::vector<uint8_t> EncodeAnswer(std::optional<base::Duration> good_for);
-  static std::optional<base::Duration> DecodeAnswer(absl::Span<const uint8_t> answer);
-  // The same to who asked to be brought the object. `contents` are data and then metadata, in the
-  // answer's bytes.
-  struct Brought {
-    base::Duration good_for;
-    uint64_t data_size = 0;
-    uint64_t metadata_size = 0;
-    absl::Span<const uint8_t> contents;
-  };
-  static constexpr size_t kBesideContents = 3 * sizeof(uint64_t);  // bytes of such an answer
-  static std::vector<uint8_t> EncodeBrought(const Brought& brought);
-  static std::optional<Brought> DecodeBrought(absl::Span<const uint8_t> answer);
-  std::vector<uint8_t> AnswerDrop(const base::ObjectVersion& version) const;
+  // Where the copies of `version` may be: an engine of each node that this one vouches for.
+  std::vector<verbs::Address> NodesOf(const base::ObjectVersion& version) const;
 
  private:
   struct Object;

@@ -170,7 +170,7 @@ void Evacuation::Ask(Objects::iterator object, const directory::NodeId& target) 
   one.come = 0;
   one.came_at = services_.loop.Now();
   one.call =
-      services_.holders.Call(at.address, ObjectKeep::EncodeRequest(one.request), limit_ - services_.loop.Now(),
+      services_.holders.Call(at.address, EncodeRequest(one.request), limit_ - services_.loop.Now(),
                              [this, version = object->first](const absl::StatusOr<absl::Span<const uint8_t>>& reply) {
                                Answered(version, reply);
                              });
@@ -222,7 +222,7 @@ void Evacuation::Answered(const base::ObjectVersion& version, const absl::Status
   EvacuationTargets::Target& target = *targets_.Find(object->second.target);
   const base::Pending call = std::move(object->second.call);
   if (reply.ok()) {
-    TakeAnswer(object, target, ObjectKeep::DecodeAnswer(*reply));
+    TakeAnswer(object, target, DecodeKeepAnswer(*reply));
   } else {
     const bool unreached = absl::IsUnavailable(reply.status());
     if (unreached) targets_.SetAside(target, services_.loop.Now());
@@ -233,8 +233,7 @@ void Evacuation::Answered(const base::ObjectVersion& version, const absl::Status
 }
 
 void Evacuation::TakeAnswer(Objects::iterator object, EvacuationTargets::Target& target,
-                            std::optional<ObjectKeep::Answer> answer) {
-  using Answer = ObjectKeep::Answer;
+                            std::optional<KeepAnswer> answer) {
   Object& one = object->second;
   const auto refused = [&](Why why) {
     one.refused_by.push_back(one.target);
@@ -244,17 +243,17 @@ void Evacuation::TakeAnswer(Objects::iterator object, EvacuationTargets::Target&
   if (!answer.has_value()) return refused(Why::kLater);  // it broke the protocol
   targets_.Answers(target);
   switch (*answer) {
-    case Answer::kKept:
+    case KeepAnswer::kKept:
       return HandedOver(object);
-    case Answer::kNoRoom:
+    case KeepAnswer::kNoRoom:
       targets_.HasNoRoom(target, one.request.total_size(), services_.loop.Now());
       return Stop(object, Why::kNoRoom);
-    case Answer::kInUse:
+    case KeepAnswer::kInUse:
       return refused(Why::kInUse);
-    case Answer::kGone:  // for that node: whether it is gone here is the store's to say
-    case Answer::kLater:
+    case KeepAnswer::kGone:  // for that node: whether it is gone here is the store's to say
+    case KeepAnswer::kLater:
       return refused(Why::kLater);
-    case Answer::kLeaving:
+    case KeepAnswer::kLeaving:
       targets_.Leaves(target, services_.loop.Now());
       return Stop(object, Why::kNoNode);
   }
@@ -267,7 +266,7 @@ void Evacuation::LookAtTargets() {
     if (target.look != nullptr || target.asks.empty()) continue;
     const std::vector<base::ObjectVersion> asked(target.asks.begin(), target.asks.end());
     target.look = services_.holders.Call(
-        target.address, ObjectKeep::EncodeHowFar(asked), kLookDeadline,
+        target.address, EncodeRequest(HowFarRequest{asked}), kLookDeadline,
         [this, id = id, asked](const absl::StatusOr<absl::Span<const uint8_t>>& reply) { Looked(id, asked, reply); });
   }
 }
@@ -283,7 +282,7 @@ void Evacuation::Looked(const directory::NodeId& id, const std::vector<base::Obj
     for (const base::ObjectVersion& version : asks) Stop(objects_.find(version), Why::kNoAnswer);
     return FillSoon();
   }
-  const std::optional<std::vector<uint64_t>> far = ObjectKeep::DecodeFar(*reply, asked.size());
+  const std::optional<std::vector<uint64_t>> far = DecodeHowFarAnswer(*reply, asked.size());
   if (!far.has_value()) return;
   for (size_t i = 0; i < asked.size(); ++i) {
     const auto object = objects_.find(asked[i]);

@@ -41,9 +41,9 @@
 #include "lib/base/generation.h"
 #include "lib/base/handle.h"
 #include "lib/directory/directory.h"
+#include "lib/node/calls/object_messages.h"
 #include "lib/node/cluster/membership.h"
 #include "lib/node/deletes/evacuation_targets.h"
-#include "lib/node/pulls/object_keep.h"
 #include "lib/store/store.h"
 #include "lib/transport/caller.h"
 #include "lib/transport/limits.h"
@@ -112,7 +112,7 @@ class Evacuation final : public base::Handle {
   static absl::Status Describe(Why why, uint64_t count);
 
   struct Object {
-    ObjectKeep::Request request;
+    KeepRequest request;
     Why why = Why::kNoTime;
     absl::InlinedVector<directory::NodeId, 1> refused_by;  // since it waited last
     base::Duration pause;                                  // doubled each time that all have refused it
@@ -140,8 +140,7 @@ class Evacuation final : public base::Handle {
   bool Start(Objects::iterator object);
   void Ask(Objects::iterator object, const directory::NodeId& target);
   void Answered(const base::ObjectVersion& version, const absl::StatusOr<absl::Span<const uint8_t>>& reply);
-  void TakeAnswer(Objects::iterator object, EvacuationTargets::Target& target,
-                  std::optional<ObjectKeep::Answer> answer);
+  void TakeAnswer(Objects::iterator object, EvacuationTargets::Target& target, std::optional<KeepAnswer> answer);
   void HandedOver(Objects::iterator object);
   void Stop(Objects::iterator object, Why why);
   void Pause(Objects::iterator object, Why why);

@@ -8,15 +8,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "lib/base/codec.h"
+#include "absl/types/span.h"
+#include "lib/node/calls/object_messages.h"
 
 namespace tokamak::node {
 
 namespace {
-
-// The first byte of a request of the objects service.
-constexpr uint8_t kDrop = 1;
-constexpr uint8_t kHadIt = 2;
 
 constexpr size_t kMaxNamesTold = 8;  // in an error's text
 
@@ -38,24 +35,6 @@ ObjectDelete::ObjectDelete(const Services& services, const base::ObjectId& id, C
 ObjectDelete::ObjectDelete(const Services& services, const base::ObjectVersion& version, Callback done)
     : services_(services), id_(version.id), done_(std::move(done)), generation_(version.generation) {
   Mark();
-}
-
-std::vector<uint8_t> ObjectDelete::EncodeRequest(const base::ObjectVersion& version) {
-  base::Writer writer;
-  writer.Integer(kDrop);
-  writer.Id(version.id);
-  writer.Integer(static_cast<uint64_t>(version.generation));
-  return writer.Take();
-}
-
-std::optional<base::ObjectVersion> ObjectDelete::DecodeRequest(absl::Span<const uint8_t> request) {
-  base::Reader reader(request);
-  const auto what = reader.Integer<uint8_t>();
-  base::ObjectVersion version;
-  version.id = reader.Id();
-  version.generation = base::Generation{reader.Integer<uint64_t>()};
-  if (!reader.Complete() || what != kDrop || version.generation == base::kNoGeneration) return std::nullopt;
-  return version;
 }
 
 void ObjectDelete::Mark() {
@@ -177,11 +156,12 @@ void ObjectDelete::Tell(const directory::NodeId& holder) {
   }
   const Peers::Peer* peer = services_.peers.Find(holder);
   if (peer == nullptr) return Told(holder, false, false);
-  calls_.push_back(services_.holders.Call(peer->engines.front(), EncodeRequest(version), services_.deadline,
-                                          [this, holder](const absl::StatusOr<absl::Span<const uint8_t>>& reply) {
-                                            const bool confirmed = reply.ok() && reply->size() == 1;
-                                            Told(holder, confirmed, confirmed && (*reply)[0] == kHadIt);
-                                          }));
+  calls_.push_back(
+      services_.holders.Call(peer->engines.front(), EncodeRequest(DropRequest{version}), services_.deadline,
+                             [this, holder](const absl::StatusOr<absl::Span<const uint8_t>>& reply) {
+                               const std::optional<bool> had_it = reply.ok() ? DecodeDropAnswer(*reply) : std::nullopt;
+                               Told(holder, had_it.has_value(), had_it.value_or(false));
+                             }));
 }
 
 // This node has confirmed when the copies that it vouches for are gone, too.

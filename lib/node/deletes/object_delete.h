@@ -15,13 +15,11 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <set>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/generation.h"
 #include "lib/base/handle.h"
@@ -58,12 +56,6 @@ class ObjectDelete final : public base::Handle {
   // Deletes this content and no other: for a deletion that was begun before, and that a directory
   // has forgotten.
   ObjectDelete(const Services& services, const base::ObjectVersion& version, Callback done);
-
-  // A peer's request to drop a content, and the answer to it. Nothing: no request that a peer would
-  // send.
-  static std::vector<uint8_t> EncodeRequest(const base::ObjectVersion& version);
-  static std::optional<base::ObjectVersion> DecodeRequest(absl::Span<const uint8_t> request);
-  static std::vector<uint8_t> EncodeAnswer(bool had_it) { return {static_cast<uint8_t>(had_it ? 2 : 1)}; }
 
  private:
   void Mark();

@@ -5,7 +5,7 @@
 // several requests, all at once. The holder leaves out what it does not have any more, or cannot
 // vouch for being the right content: who asked for that goes another way. As anywhere, the asker
 // must be entered in the directory as one who may hold them, before it seals its copies.
-// Bound: kMaxObjects of one request. Thread rule: the node's control loop.
+// Bound: BringAllRequest::kMaxObjects of one request. Thread rule: the node's control loop.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +21,7 @@
 #include "lib/base/generation.h"
 #include "lib/base/handle.h"
 #include "lib/base/time.h"
+#include "lib/node/calls/object_messages.h"
 #include "lib/transport/caller.h"
 #include "lib/verbs/types.h"
 
@@ -28,8 +29,6 @@ namespace tokamak::node {
 
 class Bundles final {
  public:
-  static constexpr size_t kMaxObjects = 256;
-
   // Data, and behind it metadata; they are valid during the call. kNotFound: the holder does not
   // have this content. Else what the call ended with.
   using Callback = std::function<void(const absl::StatusOr<absl::Span<const uint8_t>>& contents)>;
@@ -42,7 +41,9 @@ class Bundles final {
   ~Bundles();
 
   // Whether a reply has room for an object of `size` bytes at all.
-  bool Fits(uint64_t size) const { return kReplyOverhead + kObjectOverhead + size <= objects_.max_call_size(); }
+  bool Fits(uint64_t size) const {
+    return BringAllAnswer::kBesideObjects + BringAllAnswer::kBesideContents + size <= objects_.max_call_size();
+  }
 
   // Asks the node with an engine at `holder` for an object of `size` bytes that Fits.
   [[nodiscard]] base::Pending Ask(const verbs::Address& holder, const base::ObjectVersion& version, uint64_t size,
@@ -50,21 +51,15 @@ class Bundles final {
 
   uint64_t sent() const { return sent_; }
 
-  // A peer's request. Nothing: none that a peer would send, which names each version once.
-  static std::optional<std::vector<base::ObjectVersion>> DecodeRequest(absl::Span<const uint8_t> bytes);
-
-  // The answer to it, of at most `max_size` bytes: `size` says how large what is here is, and
+  // The answer to a peer's BringAll, of at most `max_size` bytes: `size` says how large what is here is, and
   // nothing where it is not; `contents` is called only for what has room, and has that size, or
   // none where it may not be brought any more.
   using Size = std::function<std::optional<uint64_t>(const base::ObjectVersion&)>;
   using Contents = std::function<absl::Span<const uint8_t>(const base::ObjectVersion&)>;
-  static std::vector<uint8_t> EncodeAnswer(absl::Span<const base::ObjectVersion> versions, size_t max_size,
-                                           const Size& size, const Contents& contents);
+  static std::vector<uint8_t> Answer(absl::Span<const base::ObjectVersion> versions, size_t max_size, const Size& size,
+                                     const Contents& contents);
 
  private:
-  static constexpr size_t kRequestOverhead = 8, kVersionSize = base::ObjectId::kSize + sizeof(uint64_t);
-  static constexpr size_t kReplyOverhead = 8, kObjectOverhead = 1 + sizeof(uint32_t);
-
   struct Bundle;
   // One object of a bundle.
   struct Part final : base::Handle {
@@ -78,7 +73,7 @@ class Bundles final {
   struct Bundle {
     Bundles* bundles = nullptr;
     verbs::Address holder;
-    uint64_t reply_size = kReplyOverhead;
+    uint64_t reply_size = BringAllAnswer::kBesideObjects;
     std::vector<Part*> parts;  // null: dropped
     size_t live = 0;           // of them
     base::Pending under_way;   // null: not sent yet

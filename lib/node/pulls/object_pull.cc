@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
-#include "lib/node/copies/vouched_copies.h"
+#include "lib/node/calls/object_messages.h"
 
 namespace tokamak::node {
 
@@ -204,12 +204,11 @@ bool ObjectPull::AskToBring() {
   timer_ = services_.loop.RunAfter(table_.options_.directory_patience, [this] { Enter(State::kLocating); });
   vouching_ = services_.objects.Call(
       services_.peers.Find(holder_)->engines.front(),
-      VouchedCopies::EncodeRequest({version_, services_.engines.front()->address(), /*bring=*/true}),
-      table_.options_.directory_deadline,
+      EncodeRequest(BringRequest{version_, services_.engines.front()->address()}), table_.options_.directory_deadline,
       [this, asked = services_.loop.Now()](const absl::StatusOr<absl::Span<const uint8_t>>& answer) {
         vouching_.reset();
         if (IsHere()) return Finish(absl::OkStatus());
-        const auto brought = answer.ok() ? VouchedCopies::DecodeBrought(*answer) : std::nullopt;
+        const auto brought = answer.ok() ? DecodeBringAnswer(*answer) : std::nullopt;
         const bool right = brought.has_value() && asked + brought->good_for > services_.loop.Now() &&
                            brought->data_size == info_.data_size && brought->metadata_size == info_.metadata_size;
         if (!right || services_.dropped.Contains(version_)) return Enter(State::kLocating);
@@ -558,11 +557,11 @@ void ObjectPull::AskToVouch() {
   const Peers::Peer* peer = services_.peers.Find(holder_);
   if (peer == nullptr) return DoesNotVouch();
   vouching_ = services_.objects.Call(
-      peer->engines.front(), VouchedCopies::EncodeRequest({version_, services_.engines.front()->address()}),
+      peer->engines.front(), EncodeRequest(VouchRequest{version_, services_.engines.front()->address()}),
       table_.options_.directory_deadline,
       [this, asked = services_.loop.Now()](const absl::StatusOr<absl::Span<const uint8_t>>& answer) {
         vouching_.reset();
-        const auto good_for = answer.ok() ? VouchedCopies::DecodeAnswer(*answer) : std::nullopt;
+        const auto good_for = answer.ok() ? DecodeVouchAnswer(*answer) : std::nullopt;
         if (!good_for.has_value() || asked + *good_for <= services_.loop.Now()) return DoesNotVouch();
         vouched_until_ = asked + *good_for;
         SealHere();

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -19,8 +18,8 @@
 #include "lib/base/event_loop.h"
 #include "lib/base/fair_share.h"
 #include "lib/base/handle.h"
-#include "lib/base/object_id.h"
 #include "lib/directory/directory.h"
+#include "lib/node/calls/object_messages.h"
 #include "lib/node/cluster/peers.h"
 #include "lib/transport/caller.h"
 
@@ -28,9 +27,6 @@ namespace tokamak::node {
 
 class ObjectPush final : public base::Handle {
  public:
-  // Objects of one push: request and answer fit into a call.
-  static constexpr size_t kMaxPushed = 256;
-
   // How each went, in the order asked; valid during the call.
   using Callback = std::function<void(absl::Span<const absl::Status>)>;
 
@@ -42,19 +38,9 @@ class ObjectPush final : public base::Handle {
     base::Duration deadline;   // for the answer, beyond the time-out
   };
 
-  struct Request {
-    base::Duration timeout;  // of each object, on the other node
-    std::vector<base::ObjectId> ids;
-  };
-
-  // Starts at once; `done` runs once, later. `request` has at most kMaxPushed ids.
-  ObjectPush(const Services& services, const directory::NodeId& to, Request request, Callback done);
+  // Starts at once; `done` runs once, later. `request` has at most PushRequest::kMaxPushed ids.
+  ObjectPush(const Services& services, const directory::NodeId& to, PushRequest request, Callback done);
   ~ObjectPush() override { --services_.under_way; }
-
-  // A peer's request, and the answer to it. Nothing: no request that a peer would send.
-  static std::vector<uint8_t> EncodeRequest(const Request& request);
-  static std::optional<Request> DecodeRequest(absl::Span<const uint8_t> bytes);
-  static std::vector<uint8_t> EncodeAnswer(absl::Span<const absl::Status> statuses);
 
   // Objects that a node brings to itself for peers at once. As many as its directory lets it wait
   // for beside what its programs do.
@@ -85,7 +71,7 @@ class ObjectPush final : public base::Handle {
 
   const Services services_;
   const directory::NodeId to_;
-  const Request request_;
+  const PushRequest request_;
   Callback done_;
   base::Pending step_;
 };

@@ -1,11 +1,12 @@
 #include "lib/daemon/clients/requests/push.h"
 
 #include "absl/types/span.h"
+#include "lib/node/calls/object_messages.h"
 #include "lib/node/node.h"
 
 namespace tokamak::daemon {
 
-static_assert(client::kMaxPushed <= node::ObjectPush::kMaxPushed, "a request of one is a request of the other");
+static_assert(client::kMaxPushed <= node::PushRequest::kMaxPushed, "a request of one is a request of the other");
 
 void PendingPush::Start(const client::PushRequest& request) {
   const base::Duration timeout = base::Microseconds(static_cast<int64_t>(request.timeout_microseconds));
