@@ -1,8 +1,8 @@
-// SoftDatagramQueuePair is the owner's half of a datagram queue pair: it checks requests, copies
-// them into the rings and rings the doorbell. The NIC's half is DatagramCore.
+// SoftDatagramQueuePair is the owner's half of a datagram queue pair: it puts checked requests into
+// the rings. DatagramCore is the NIC's half.
 //
 // Thread rule: the thread of the completion queues' loop. Attach, Detach and the destructor of a
-// member of a group have the NIC's thread do a part, and wait for it.
+// group's member wait for the NIC's thread.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// DeviceOptions is how one software NIC is set up: see OpenSoftDevice.
+// DeviceOptions sets up one software NIC: see OpenSoftDevice.
 #pragma once
 
 #include <cstdint>
@@ -16,56 +16,53 @@ constexpr uint32_t kMostWindow = 4096;  // packets, unless an option asks for mo
 
 struct DeviceOptions {
   std::string name = "soft";
-  Address address;  // where the fabric shall plug it in
+  Address address;  // where the fabric plugs it in
   uint32_t max_mtu = kMaxMtu;
   uint64_t seed = 1;        // PSNs, queue pair numbers, keys
   uint32_t trace_node = 0;  // TraceEvent::node
 
-  // How fast a queue pair sends, see congestion.h. The default finds out what the network can take.
+  // See congestion.h. The default finds out what the network can carry.
   CongestionControl congestion = CongestionControl::kAdditive;
   DcqcnParameters dcqcn;
 
-  // How many packets a queue pair may have unacknowledged. All queue pairs together may have as
-  // many as the port's receive_window holds, up to kMostWindow, or `nic_packets`, or
-  // `window_packets` where that is more; kNone bounds neither.
+  // Packets that a queue pair may have unacknowledged. All queue pairs together may have what the
+  // port's receive_window holds, up to kMostWindow, or `nic_packets`, or `window_packets` if that
+  // is more; kNone bounds neither.
   uint32_t window_packets = 0;  // the most; 0: what the port's receive_window holds
   uint32_t nic_packets = 0;     // 0: what the port's receive_window holds
 
-  // A requester asks for an acknowledgement after this many packets at the latest, and at the end
-  // of each message. 0: as suits batches, 32 or fewer, and also where a batch ends.
+  // Packets after which a requester asks for an acknowledgement at the latest; it also asks at a
+  // message's end. 0: 32 or fewer, as suits batches, and at a batch's end.
   uint32_t ack_every = 0;
 
-  // As responder: the acknowledgement of a SEND of one packet may wait this long for something that
-  // leaves, and goes with it in one batch; at most kPatientAcknowledgements wait. For who answers
-  // most messages with one of its own: the peer is then woken once, not twice. 0: none waits.
+  // As responder: how long the acknowledgement of a SEND of one packet may wait for another packet
+  // to leave with; at most kPatientAcknowledgements wait. It spares peers whose messages are
+  // answered by messages a wake-up. 0: none waits.
   base::Duration ack_delay;
 
-  // What a peer's SENDs and WRITEs lost on the way is asked for alone: packets behind it are kept,
-  // up to kHeldPackets for each queue pair, and the NAK says which (a packet of our own). As
-  // requester, this NIC then repeats only what is missing; a peer that does not know how goes back
-  // as usual.
+  // True if only the missing packets of SENDs and WRITEs are repeated: packets behind a gap are
+  // kept, up to kHeldPackets for each queue pair, and the NAK (a packet of our own) names the
+  // missing ones. A peer without selective repeat goes back as usual.
   bool selective_repeat = false;
 
-  // Packets that the NIC makes before it gives them to the port: the more, the cheaper. At least 1.
+  // Packets of a batch, at least 1: the more, the cheaper.
   uint32_t batch_packets = 128;
 
-  // What threads and timers may add to a round trip before something counts as lost: nothing, where
-  // time is virtual.
+  // Time that threads and timers may add to a round trip; 0 in virtual time.
   base::Duration pause = kPause;
 
-  // A peer whose packets are marked is told at most once in this time, for each queue pair.
+  // The least time between two congestion notifications, for each queue pair.
   base::Duration notification_interval = base::Microseconds(50);
 
-  // Of the queue pairs' packets. Congestion notifications have kNotificationDscp, the connection
-  // manager's few messages 0.
+  // DSCP of the queue pairs' packets. Congestion notifications have kNotificationDscp, the
+  // connection manager's messages 0.
   uint8_t dscp = 0;
 
-  // What is asked before each access to registered memory; outlives the device. Null: nobody.
+  // Asked before each access to registered memory; outlives the device. Null: no check.
   const HostMemory* host_memory = nullptr;
 
-  // Runs a call on the NIC loop's thread and returns when it has returned: LoopThread::CallOn,
-  // where that loop has a thread of its own. Without it the call is made directly: the last handle
-  // is then dropped on the loop's thread, or while it is stopped.
+  // Runs a call on the NIC loop's thread and waits for it: LoopThread::CallOn. Null: calls are
+  // direct, and the last handle is dropped on the loop's thread, or while the loop is stopped.
   std::function<void(const std::function<void()>&)> run_on_nic_loop;
 };
 

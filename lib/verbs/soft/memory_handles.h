@@ -1,4 +1,4 @@
-// The handles of memory: what ProtectionDomain gives out, and what a bind names.
+// The handles of memory.
 //
 // Thread rule: see verbs.h.
 #pragma once
@@ -42,7 +42,7 @@ class SoftMemoryRegion final : public MemoryRegion {
   absl::Span<uint8_t> memory_;
 };
 
-// The key after a bind is known here when the bind is posted; the NIC learns it with the request.
+// The handle knows a bind's key once it is posted; the NIC learns it with the request.
 class SoftMemoryWindow final : public MemoryWindow {
  public:
   SoftMemoryWindow(std::shared_ptr<Nic> nic, const WindowId& window) : nic_(std::move(nic)), window_(window) {}
@@ -54,7 +54,6 @@ class SoftMemoryWindow final : public MemoryWindow {
 
   const Nic* nic() const { return nic_.get(); }
 
-  // The window as the next bind makes it.
   WindowId Next() const { return {chosen_.value_or(nic_->NextKey(window_.key)), window_.life}; }
   void Posted(const WindowId& next) {
     window_ = next;

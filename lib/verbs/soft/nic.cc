@@ -18,7 +18,7 @@ constexpr uint16_t kFullMembership = 0x8000;  // of a P_Key; partial members are
 constexpr uint32_t kMaxRequests = 16384;
 constexpr uint32_t kMaxCompletions = 1 << 20;
 
-// Of a queue pair, and of all together, where the port does not say more.
+// Packets, of one queue pair and of all together.
 constexpr uint32_t kLeastWindow = 16;
 
 constexpr uint32_t kMaxBatch = 4096;  // packets
@@ -54,7 +54,7 @@ Limits MakeLimits(uint32_t active_mtu) {
   return limits;
 }
 
-// The largest path MTU that the specification knows and that is not above `mtu`.
+// Rounds down to a path MTU of the specification.
 uint32_t RoundMtu(uint32_t mtu) {
   uint32_t rounded = kMinMtu;
   while (rounded * 2 <= std::min(mtu, kMaxMtu)) rounded *= 2;
@@ -85,15 +85,14 @@ Nic::Nic(base::EventLoop& loop, base::Trace& trace, const DeviceOptions& options
   };
 }
 
-// The last word is the connection manager's: peers of connections that were dropped just before are
-// told so.
+// Sends the connection manager's last messages, about connections dropped just before.
 Nic::~Nic() {
   nic_state_.outbox.set_limit(SIZE_MAX);
   while (port_ != nullptr && !port_busy_ && has_data()) {
     AddMads();
     if (nic_state_.outbox.empty() || !FlushOutbox()) break;
   }
-  manager_.reset();  // it uses the rest
+  manager_.reset();  // before what it uses
 }
 
 void Nic::OnPackets(absl::Span<const Packet> packets) {
@@ -133,9 +132,8 @@ void Nic::EndTurn() {
   Publish();
   Transmit();
   Publish();
-  // What is left without a packet that waits for the port: requests that make none, or those whom
-  // an overrun gave room. Each such turn carries requests out or sends, so it does not go round for
-  // nothing.
+  // Work may remain without a packet that waits for the port: requests that make none, or that an
+  // overrun gave room. Each such turn carries requests out or sends, so it does not spin.
   if (has_work()) Wake();
   nic_state_.alarms.End();
   in_turn_ = false;
@@ -193,8 +191,8 @@ void Nic::Transmit() {
       Wake();
       return;
     }
-    // What the port would not take now is not made: answers that come due meanwhile could not pass
-    // it, and after a loss it would be sent for nothing.
+    // Packets that the port would not take now are not made: answers that come due meanwhile could
+    // not pass them, and after a loss they would be in vain.
     const size_t room = port_->room();
     if (room == 0) {
       port_busy_ = true;
@@ -209,7 +207,7 @@ void Nic::Transmit() {
   }
 }
 
-// Congestion notifications, each alone: they are rare, and no data may go before them.
+// Sends notifications, each alone: they are rare, and no data may go before them.
 void Nic::Notify() {
   while (!notifications_busy_) {
     QueuePairCore* queue_pair = nic_state_.notifiers.TakeFirst();
@@ -220,11 +218,11 @@ void Nic::Notify() {
   }
 }
 
-// Each queue pair in turn, until the batch is full or nobody has anything that can go now.
+// Lets queue pairs take turns until the batch is full or none can send.
 void Nic::Fill() {
   AddAnswers();
   AddMads();
-  size_t idle = 0;  // queue pairs in a row that had more to say but could not
+  size_t idle = 0;  // queue pairs in a row that could not send all
   while (!nic_state_.outbox.full() && idle <= nic_state_.ready.size()) {
     QueuePairCore* queue_pair = nic_state_.TakeNext();
     if (queue_pair == nullptr) return;
@@ -262,7 +260,6 @@ void Nic::AddMads() {
   }
 }
 
-// Returns whether the port took everything.
 bool Nic::FlushOutbox() {
   const absl::Span<const Packet> packets = nic_state_.outbox.waiting();
   const size_t taken = nic_state_.outbox.Flush(*port_);
@@ -302,7 +299,7 @@ void Nic::Wake() {
 void Nic::AnswerDoorbells() {
   if (doorbells_.load(std::memory_order_acquire) == nullptr) return;  // cheaper than an exchange
   QueuePairCore* last = doorbells_.exchange(nullptr, std::memory_order_acq_rel);
-  // The stack has the latest on top; they are answered in the order in which they rang.
+  // The stack has the latest on top; they are answered as they rang.
   QueuePairCore* first = nullptr;
   while (last != nullptr) {
     QueuePairCore* next = last->next_doorbell;
@@ -313,7 +310,7 @@ void Nic::AnswerDoorbells() {
   while (first != nullptr) {
     QueuePairCore* queue_pair = first;
     first = first->next_doorbell;
-    // From here on it may ring again; what it posted before is visible.
+    // It may ring again from here on; earlier requests are visible.
     queue_pair->doorbell_rung.exchange(false, std::memory_order_acq_rel);
     queue_pair->Answer();
   }
@@ -342,7 +339,7 @@ void Nic::EndOverrun(CompletionRing& ring) {
   });
 }
 
-// ---- What owners' threads and the connection manager ask of the NIC.
+// ---- Calls of owners' threads and of the connection manager.
 
 absl::StatusOr<std::shared_ptr<Nic>> Nic::Open(base::EventLoop& loop, Fabric& fabric, base::Trace& trace,
                                                const DeviceOptions& options) {
@@ -371,7 +368,7 @@ absl::Status Nic::Plug(base::EventLoop& loop, Fabric& fabric, const DeviceOption
   address_ = FromFabricAddress(port_->address());
   if (address_.udp_port == kRoceUdpPort) address_.udp_port = 0;
   limits_ = MakeLimits(RoundMtu(std::min(port_->max_mtu(), options.max_mtu)));
-  // Peers are taken to have as much room as we have.
+  // Peers are assumed to have as much room as we have.
   nic_state_.reads.set_window(port_->receive_window());
   if (options.congestion != CongestionControl::kNone) {
     const uint32_t together = options.nic_packets != 0 ? options.nic_packets : PortPackets();
@@ -380,7 +377,6 @@ absl::Status Nic::Plug(base::EventLoop& loop, Fabric& fabric, const DeviceOption
   return absl::OkStatus();
 }
 
-// Those whose packets have not all left come again.
 void Nic::SettleDepartures() {
   for (size_t listed = nic_state_.departing.size(); listed > 0; --listed)
     nic_state_.departing.TakeFirst()->OnDeparture();
@@ -481,7 +477,6 @@ void Nic::Detach(const Address& group, DatagramCore& queue_pair) {
   if (groups_.Find(group.ip) == nullptr) port_->Leave(group);
 }
 
-// What the port's receive_window holds.
 uint32_t Nic::PortPackets() const {
   const uint64_t fits = port_->receive_window() / limits_.active_mtu;
   return static_cast<uint32_t>(std::min<uint64_t>(std::max<uint64_t>(fits, kLeastWindow), kMostWindow));
@@ -497,14 +492,13 @@ std::unique_ptr<Congestion> Nic::MakeOwnCongestion() const {
 }
 
 void Nic::Destroy(QueuePairCore* queue_pair) {
-  // It may be among those that rang; nobody rings for it any more.
+  // It may be among those that rang.
   AnswerDoorbells();
   const uint32_t number = queue_pair->number();
   if (queue_pair->watched) manager_->OnDropped(number);
   table_.Remove(number);
   queue_pair->ForgetCompletions();
-  // Rings that it shares with others, or that live on with their handles, are published before the
-  // mutex is released.
+  // Rings that others share, or that outlive it, are published before the mutex is released.
   Publish();
   gone_.Add(queue_pair->counters);
   delete queue_pair;
@@ -512,7 +506,7 @@ void Nic::Destroy(QueuePairCore* queue_pair) {
 
 absl::Status Nic::ModifyByOwner(ConnectedCore& queue_pair, QueuePairState state,
                                 const QueuePairAttributes& attributes) {
-  // A queue pair whose requests are forgotten or flushed must not be found among those that rang.
+  // A queue pair without its requests must not be among those that rang.
   AnswerDoorbells();
   return queue_pair.Modify(state, attributes, limits_);
 }
@@ -523,12 +517,12 @@ absl::Status Nic::ModifyByOwner(DatagramCore& queue_pair, QueuePairState state, 
 }
 
 absl::Status Nic::Modify(uint32_t number, QueuePairState state, const QueuePairAttributes& attributes) {
-  // The rest is for the thread of the owner alone.
+  // A reset is for the owner's thread alone.
   if (state == QueuePairState::kReset) return absl::InvalidArgumentError("only an owner resets its queue pair");
   walking_ = true;
   const absl::Status status = Connected(number)->Modify(state, attributes, limits_);
   walking_ = false;
-  if (!in_turn_) Wake();  // to publish what was flushed
+  if (!in_turn_) Wake();  // to publish the flushed completions
   return status;
 }
 

@@ -1,15 +1,14 @@
-// Nic is the software NIC itself: what a port receives it hands to the queue pairs, what they have
-// to say it sends.
+// Nic is the software NIC itself: it hands the port's packets to the queue pairs, and theirs to the
+// port.
 //
 // It works in turns. A turn begins when packets arrive, an owner rings the doorbell, an alarm is
-// due or the port takes packets again; it does all that there is to do and then sends, for all
-// queue pairs in one batch. All state is under one mutex, taken once per turn, and by owners'
-// threads for control calls. Posting and polling take no lock: they go through the rings of
-// work_queue.h and completion_ring.h.
+// due or the port takes packets again; it does all work and then sends one batch for all queue
+// pairs. One mutex guards all state: a turn takes it once, owners' threads for control calls.
+// Posting and polling go without it through the rings of work_queue.h and completion_ring.h.
 //
-// Law: no completion is written, and no packet is left unsent that could be sent, when the mutex is
-//      released without the owner, or the NIC's next turn, having been woken.
-// Thread rule: as each method says. Made on the NIC loop's thread; deleted there.
+// Law: before the mutex is released, whoever must act next is woken: the owner of a new completion;
+// the NIC, for its next turn, if a packet could still be sent.
+// Thread rule: as each method says. Made and deleted on the NIC loop's thread.
 #pragma once
 
 #include <array>
@@ -41,18 +40,18 @@ namespace tokamak::verbs::soft {
 
 class Nic final : public Management, public std::enable_shared_from_this<Nic> {
  public:
-  // Deleted through DeviceOptions::run_on_nic_loop when the last reference goes.
+  // The NIC is deleted through DeviceOptions::run_on_nic_loop when the last reference goes.
   static absl::StatusOr<std::shared_ptr<Nic>> Open(base::EventLoop& loop, Fabric& fabric, base::Trace& trace,
                                                    const DeviceOptions& options);
   ~Nic() override;
 
-  // Before anybody else knows the NIC.
+  // Called before anybody else knows the NIC.
   void SetManager(std::unique_ptr<ManagementHandler> manager) {
     NicLock lock(mutex_);
     manager_ = std::move(manager);
   }
 
-  // An owner's call: the mutex, and at the end a wake-up for whoever has something to do then.
+  // An owner's call: holds the mutex, and at its end wakes whoever must act next.
   class ABSL_SCOPED_LOCKABLE Control final {
    public:
     explicit Control(Nic& nic) ABSL_EXCLUSIVE_LOCK_FUNCTION(kNicMutex) : nic_(nic) { nic_.mutex_.Lock(); }
@@ -67,17 +66,14 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
     Nic& nic_;
   };
 
-  // From any thread, without the mutex: `queue_pair` has requests for the NIC.
+  // Down to watches(): any thread, without the mutex.
   void RingDoorbell(QueuePairCore& queue_pair);
 
-  // The same: what a window's key will be after its next bind.
   uint32_t NextKey(uint32_t key) const ABSL_NO_THREAD_SAFETY_ANALYSIS { return nic_state_.keys.NextKey(key); }
 
-  // The same: runs `call` on the NIC loop's thread and returns when it has returned, see
-  // DeviceOptions::run_on_nic_loop.
+  // Runs `call` on the NIC loop's thread and waits for it.
   void RunOnLoop(const std::function<void()>& call) const;
 
-  // The same: those who hear of its events.
   DeviceWatches& watches() { return watches_; }
 
   // The rest: any thread, inside a Control.
@@ -88,8 +84,7 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   absl::StatusOr<WindowId> CreateWindow(DomainId domain) REQUIRES_NIC_MUTEX;
   void DestroyWindow(const WindowId& window) REQUIRES_NIC_MUTEX;
 
-  // The queue pair lives until Destroy. `parts` lack what the NIC chooses: its number, its source
-  // port.
+  // Makes a queue pair, which lives until Destroy; the NIC chooses its number and source port.
   absl::StatusOr<ConnectedCore*> CreateQueuePair(QueuePairParts parts,
                                                  const QueuePairOptions& options) REQUIRES_NIC_MUTEX;
   absl::StatusOr<DatagramCore*> CreateDatagramQueuePair(QueuePairParts parts,
@@ -100,14 +95,14 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   absl::Status ModifyByOwner(DatagramCore& queue_pair, QueuePairState state,
                              const DatagramAttributes& attributes) REQUIRES_NIC_MUTEX;
 
-  // Of a group that `queue_pair` is not in yet, or is in. On the NIC loop's thread.
+  // On the NIC loop's thread. Attach: not a member yet; Detach: a member.
   absl::Status Attach(const Address& group, DatagramCore& queue_pair) REQUIRES_NIC_MUTEX;
   void Detach(const Address& group, DatagramCore& queue_pair) REQUIRES_NIC_MUTEX;
 
-  // One kReceiveLimit when fewer than `limit` are left, also when that is so already.
+  // Reports one kReceiveLimit when fewer than `limit` are left, which may be now.
   void ArmShared(SharedReceives& receives, uint32_t limit) REQUIRES_NIC_MUTEX;
 
-  // The queue pairs that draw from it go to Error; nobody hears of it any more.
+  // Moves the queue pairs that draw from it to Error, and ends its events.
   void CloseShared(SharedReceives& receives) REQUIRES_NIC_MUTEX;
 
   DeviceCounters counters() const REQUIRES_NIC_MUTEX;
@@ -140,8 +135,7 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   void ReleaseNumber(uint32_t number) override REQUIRES_NIC_MUTEX { table_.Release(number); }
 
  private:
-  // A turn sends at most this many batches (DeviceOptions::batch_packets) before it lets the loop
-  // receive again.
+  // Batches (DeviceOptions::batch_packets) in a turn before the loop receives again.
   static constexpr int kBatchesPerTurn = 2;
 
   struct Mad {
@@ -174,12 +168,10 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   bool has_data() const REQUIRES_NIC_MUTEX {
     return nic_state_.anyone_next() || mads_added_ < mads_.size() || !nic_state_.outbox.empty();
   }
-  // There is something that the port may take.
   bool has_work() const REQUIRES_NIC_MUTEX {
     return (!port_busy_ && has_data()) || (!notifications_busy_ && !nic_state_.notifiers.empty());
   }
 
-  // In a turn or a control call.
   void AnswerDoorbells() REQUIRES_NIC_MUTEX;
   void Publish() REQUIRES_NIC_MUTEX;
   void EndOverrun(CompletionRing& ring) REQUIRES_NIC_MUTEX;
@@ -198,21 +190,21 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   mutable NicMutex mutex_;
   SecretNumbers numbers_ GUARDED_BY_NIC_MUTEX;
   SecretNumbers manager_numbers_ GUARDED_BY_NIC_MUTEX;
-  std::atomic<bool> woken_{false};                  // the doorbell was raised and has not been answered
-  std::atomic<QueuePairCore*> doorbells_{nullptr};  // a stack, through next_doorbell
+  std::atomic<bool> woken_{false};                  // true if the doorbell was raised and has not been answered
+  std::atomic<QueuePairCore*> doorbells_{nullptr};  // a stack, linked by next_doorbell
   NicState nic_state_;
   QueuePairTable table_ GUARDED_BY_NIC_MUTEX;
   MulticastGroups groups_ GUARDED_BY_NIC_MUTEX;
-  QueuePairCounters gone_ GUARDED_BY_NIC_MUTEX;  // of queue pairs that were destroyed
+  QueuePairCounters gone_ GUARDED_BY_NIC_MUTEX;  // of destroyed queue pairs
   DomainId next_domain_ GUARDED_BY_NIC_MUTEX = 1;
   std::deque<Mad> mads_ GUARDED_BY_NIC_MUTEX;
-  size_t mads_added_ GUARDED_BY_NIC_MUTEX = 0;  // the first of them, which are in the outbox
+  size_t mads_added_ GUARDED_BY_NIC_MUTEX = 0;  // how many of them, from the first on, are in the outbox
   uint32_t mad_psn_ GUARDED_BY_NIC_MUTEX = 0;
   DeviceWatches watches_;
   bool in_turn_ GUARDED_BY_NIC_MUTEX = false;
-  bool port_busy_ GUARDED_BY_NIC_MUTEX = false;           // with data
-  bool notifications_busy_ GUARDED_BY_NIC_MUTEX = false;  // took no notification
-  bool walking_ GUARDED_BY_NIC_MUTEX = false;             // the connection manager changes a queue pair's state
+  bool port_busy_ GUARDED_BY_NIC_MUTEX = false;           // true if it took no more data
+  bool notifications_busy_ GUARDED_BY_NIC_MUTEX = false;  // true if it took no notification
+  bool walking_ GUARDED_BY_NIC_MUTEX = false;             // true while the connection manager walks a queue pair
   std::unique_ptr<ManagementHandler> manager_ GUARDED_BY_NIC_MUTEX;
 
   std::unique_ptr<base::Signal> doorbell_;

@@ -1,6 +1,6 @@
-// NumberShare says which numbers a NIC may give out that peers send back to it, in queue pairs
-// and in the connection manager's IDs, where several NICs have one address: those whose highest
-// bits are the NIC's own. So a packet says by its numbers which of them it is for.
+// NumberShare is the part of all numbers that one of several NICs with one address gives out: queue
+// pair numbers and IDs of the connection manager. The highest bits are the NIC's own, so a packet's
+// numbers say which NIC it is for.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@ class NumberShare final {
   bool whole() const { return whole_; }
   uint32_t index() const { return index_; }
 
-  // The number of the share that has the lower bits of `drawn`; both have `bits` bits.
+  // Returns this share's number with the lower bits of `drawn`; both have `bits` bits.
   uint32_t Place(uint32_t drawn, int bits) const {
     const int own = bits - kBits;
     return whole_ ? drawn : index_ << own | (drawn & ((uint32_t{1} << own) - 1));
   }
 
-  // The share that a number of `bits` bits is of, where addresses are shared.
+  // Returns the share of a number of `bits` bits, where addresses are shared.
   static uint32_t IndexOf(uint32_t number, int bits) { return number >> (bits - kBits); }
 
  private:

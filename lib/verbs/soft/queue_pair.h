@@ -1,5 +1,5 @@
-// SoftQueuePair is the owner's half of a queue pair: it checks requests, copies them into the rings
-// and rings the doorbell.
+// SoftQueuePair is the owner's half of a queue pair: it puts checked requests into the rings and
+// rings the doorbell.
 //
 // Thread rule: the thread of the completion queues' loop.
 #pragma once

@@ -69,7 +69,7 @@ void QueuePairTable::FreeIfIdle(size_t slot) {
   if (slots_[slot].used || slots_[slot].held) return;
   slots_[slot] = Slot();
   --taken_;
-  // Those behind it that were pushed past their home move up.
+  // Numbers behind it that are past their home move up.
   for (size_t at = Next(slot); slots_[at].number != 0; at = Next(at)) {
     const Slot moved = std::exchange(slots_[at], Slot());
     slots_[SlotOf(moved.number)] = moved;

@@ -1,13 +1,12 @@
 // QueuePairTable finds a queue pair by its number, and gives out numbers.
 //
-// Whoever knows the number of a queue pair can forge packets for it, so numbers are drawn, all 24
-// bits, and nothing follows from those that are known. A number that is held (TIMEWAIT) is not drawn
-// again.
+// A stranger who knows a number can forge packets for it, so all 24 bits are drawn, and known
+// numbers do not reveal others. A held number (TIMEWAIT) is not drawn again.
 //
-// Look-ups are for every packet: an open-addressed table, its home slots the numbers' low bits,
-// which are random already.
+// Each packet is a look-up: the table is open-addressed; a home slot is a number's low bits, which
+// are random.
 //
-// Law: at least half of the slots are free; from a number's home slot to its own none is.
+// Law: at least half of the slots are free; none is from a number's home slot to its own.
 // Thread rule: under the NIC's mutex.
 #pragma once
 
@@ -27,33 +26,33 @@ class QueuePairCore;
 class QueuePairTable final {
  public:
   static constexpr uint32_t kMaxQueuePairs = 1 << 16;
-  // Where addresses are shared: half of the numbers that a NIC has, so that drawing finds one soon.
+  // The bound if addresses are shared: half of a NIC's numbers, so that drawing finds a free one
+  // soon.
   static constexpr uint32_t kMaxOfShare = 1 << 15;
 
   explicit QueuePairTable(const SecretNumbers& numbers);
 
-  // Before the first number: they are of this share.
+  // Called before the first number.
   void set_share(NumberShare share) {
     share_ = share;
     most_ = share.whole() ? kMaxQueuePairs : kMaxOfShare;
   }
 
-  // A number that nobody has; 0 when as many as there may be are in use or held.
+  // Returns a number that nobody has; 0 when as many as allowed are in use or held.
   uint32_t Reserve();
 
-  // `queue_pair` has the reserved `number` until Remove.
+  // Gives the reserved `number` to `queue_pair` until Remove.
   void Insert(uint32_t number, QueuePairCore* queue_pair);
   void Remove(uint32_t number);
 
-  // TIMEWAIT for a number that is in use; outlasts Remove. Release does nothing when it is not
-  // held.
+  // Holds a number in use (TIMEWAIT), beyond Remove. Release does nothing when it is not held.
   void Hold(uint32_t number);
   void Release(uint32_t number);
 
-  // Null when there is none.
+  // Returns null when there is none.
   QueuePairCore* Find(uint32_t number) const { return slots_[SlotOf(number)].queue_pair; }
 
-  // In an order that the seed decides. `visit` may take queue pairs out.
+  // Visits all, in an order that the seed decides; `visit` may remove queue pairs.
   void ForEach(const std::function<void(QueuePairCore&)>& visit) const;
 
  private:
@@ -67,7 +66,7 @@ class QueuePairTable final {
   size_t Next(size_t slot) const { return (slot + 1) & (slots_.size() - 1); }
   size_t Home(uint32_t number) const { return number & (slots_.size() - 1); }
 
-  // Where `number` is, or else the free slot where it would be put.
+  // Returns the slot of `number`, or the free one where it would be put.
   size_t SlotOf(uint32_t number) const {
     size_t slot = Home(number);
     while (slots_[slot].number != number && slots_[slot].number != 0) slot = Next(slot);

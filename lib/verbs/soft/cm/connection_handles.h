@@ -1,13 +1,11 @@
-// What an application holds of a connection: Connection, ConnectionRequest and Listener of the
-// software NIC.
+// The handles of connections: Connection, ConnectionRequest and Listener of the software NIC.
 //
-// A handle keeps the NIC alive and tells its application what happens, on the application's loop
-// and never inside a call: the connection manager leaves news with the handle under the NIC's mutex
-// and raises its signal; the signal's task takes them out and runs the handler without the mutex.
-// Once a handle is dropped nobody reaches it any more.
+// A handle keeps the NIC alive and reports events on its application's loop, never inside a call:
+// the connection manager leaves news with it under the NIC's mutex and raises its signal, whose
+// task runs the handler without the mutex. A dropped handle gets no more news.
 //
-// Thread rule: a handle belongs to the thread of its loop; Tell and what is said to be so are
-// called with the NIC's mutex.
+// Thread rule: a handle belongs to the thread of its loop; annotated methods are called with the
+// NIC's mutex.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +24,11 @@
 
 namespace tokamak::verbs::soft {
 
-// Requests of which a listener's application is told in one task. How many may wait for it is
-// bounded by HalfOpenBounds, for all listeners.
+// Requests reported to a listener in one task. HalfOpenBounds bound how many may wait, over all
+// listeners.
 constexpr size_t kMaxToldAtOnce = 64;
 
-// A request as its listener is told of it.
+// A request as its listener sees it.
 struct PendingRequest {
   uint64_t key = 0;  // of its record
   Address peer;
@@ -38,23 +36,23 @@ struct PendingRequest {
   ReqMad req;
 };
 
-// Whoever is told of a connection's fate, under the NIC's mutex: it must not call back.
+// Receives a connection's news under the NIC's mutex: it must not call back.
 class ConnectionOwner {
  public:
-  // `state`: the connection's, with the news.
+  // `state`: the connection's, after the news.
   virtual void Tell(const ConnectionNews& news, const ConnectionState& state) REQUIRES_NIC_MUTEX = 0;
 
-  // The connection that it owns.
+  // The key of its connection.
   uint64_t key GUARDED_BY_NIC_MUTEX = 0;
 
  protected:
   ~ConnectionOwner() = default;
 };
 
-// Whoever is asked for connections at one port.
+// Receives requests for connections at one port.
 class ConnectionListener {
  public:
-  // There are requests that it does not know of. Under the NIC's mutex: it must not call back.
+  // Reports new requests, under the NIC's mutex: it must not call back.
   virtual void Wake() REQUIRES_NIC_MUTEX = 0;
   virtual const Address& listens_at() const = 0;
 
@@ -73,12 +71,11 @@ class ConnectionDesk {
       ABSL_LOCKS_EXCLUDED(kNicMutex) = 0;
   virtual void Reject(uint64_t key, const UserData& private_data) REQUIRES_NIC_MUTEX = 0;
 
-  // The handle is being dropped.
+  // Forgets a handle that is being dropped.
   virtual void Forget(ConnectionOwner& owner) REQUIRES_NIC_MUTEX = 0;
   virtual void Forget(ConnectionListener& listener) REQUIRES_NIC_MUTEX = 0;
 
-  // The oldest request of this listener that is still wanted and that its application does not know
-  // of.
+  // Returns the oldest request, still wanted, that this listener's application does not know of.
   virtual std::optional<PendingRequest> TakeRequest(ConnectionListener& listener) REQUIRES_NIC_MUTEX = 0;
 
  protected:

@@ -14,7 +14,7 @@ using Phase = ConnectionPhase;
 
 static_assert(kMadLength == kMadSize);
 
-// A cookie is good for this period and the next. So is what a peer's answer tells.
+// A cookie is good for its period and the next; so is a peer's answer.
 constexpr base::Duration kCookiePeriod = base::Seconds(8);
 
 uint64_t CookiePeriod(base::Time now) {
@@ -33,7 +33,7 @@ AnyData ToAnyData(absl::Span<const uint8_t> bytes) {
   return data;
 }
 
-// Managers tell hosts apart by it, so two devices that were given one seed shall not share it.
+// Returns a GUID, which distinguishes hosts, so two devices with one seed must not share it.
 uint64_t MakeGuid(Management& nic) REQUIRES_NIC_MUTEX {
   uint64_t guid = nic.numbers().Next();
   for (const uint8_t byte : nic.address().ip) guid = (guid ^ byte) * 0x100000001b3;
@@ -78,7 +78,6 @@ absl::StatusOr<std::unique_ptr<Connection>> SoftConnectionManager::Connect(Queue
   return handle;
 }
 
-// A connection that is about to be asked for.
 ConnectionRecord& SoftConnectionManager::AddAsker(const Address& address) {
   ConnectionState::Identity identity;
   identity.local = WithPort(nic_.address(), AnyPort(nic_.numbers()));
@@ -185,7 +184,7 @@ void SoftConnectionManager::Forget(ConnectionListener& listener) {
   for (const uint64_t key : unanswered) {
     ConnectionRecord& record = *CHECK_NOTNULL(table_.Get(key));
     record.listener = nullptr;
-    if (unknown.count(key) == 0) continue;  // still to be answered by whoever has the request
+    if (unknown.count(key) == 0) continue;  // the application still answers it
     Apply(record, record.state.Reject(MakeRej(record.state.req(), RejectReason::kInvalidServiceId)));
   }
 }
@@ -198,7 +197,7 @@ std::optional<PendingRequest> SoftConnectionManager::TakeRequest(ConnectionListe
   request.key = record.key;
   request.peer = record.state.identity().peer;
   request.req = record.state.req();
-  SplitPrivateData(record.state.req().private_data, &request.private_data).IgnoreError();  // looked at before
+  SplitPrivateData(record.state.req().private_data, &request.private_data).IgnoreError();  // checked before
   return request;
 }
 
@@ -214,7 +213,7 @@ DatagramResult SoftConnectionManager::OnMad(const Packet& packet) {
     length += slice.length;
   }
   const absl::StatusOr<Mad> mad = DecodeMad(bytes);
-  if (!mad.ok()) return DatagramResult::kNoMessage;  // strangers' noise; a kernel ignores it as well
+  if (!mad.ok()) return DatagramResult::kNoMessage;  // strangers' noise; a kernel ignores it, too
   const Address peer = DeviceAt(FromFabricAddress(packet.peer), nic_.address());
   if (std::holds_alternative<ReqMad>(mad->body)) return OnReq(peer, *mad);
   if (const auto* req = std::get_if<SidrReqMad>(&mad->body)) return services_.OnRequest(peer, mad->transaction, *req);
@@ -263,7 +262,7 @@ DatagramResult SoftConnectionManager::OnReq(const Address& peer, const Mad& mad)
   if (listener == nullptr) return reject(MakeRej(req, RejectReason::kInvalidServiceId));
   const std::optional<Standing> standing = Place(peer, mad.transaction);
   if (!standing) {
-    // No rejection: whoever asks will repeat the request, and there may be room then.
+    // No rejection: the peer repeats the request, and there may be room then.
     const uint64_t cookie = CookieFor(peer, CookiePeriod(nic_.alarms().now()));
     if (!IsCookie(peer, mad.transaction)) Send(peer, MakeCookie(req, cookie));
     return DatagramResult::kRefused;
@@ -286,7 +285,7 @@ DatagramResult SoftConnectionManager::OnReq(const Address& peer, const Mad& mad)
   return DatagramResult::kTaken;
 }
 
-// Where one more request of `peer` has a place; nothing when there is none.
+// Returns the standing in which one more request of `peer` has a place, or nothing.
 std::optional<Standing> SoftConnectionManager::Place(const Address& peer, uint64_t transaction) {
   if (table_.MayOpen(peer, Standing::kUnknown)) return Standing::kUnknown;
   if (IsCookie(peer, transaction) && table_.MayOpen(peer, Standing::kHasCookie)) return Standing::kHasCookie;
@@ -295,15 +294,15 @@ std::optional<Standing> SoftConnectionManager::Place(const Address& peer, uint64
   return std::nullopt;
 }
 
-// `mad`, a REQ, cannot be while `record` is what we believe.
+// Doubts `record`: `mad`, a REQ, contradicts it.
 void SoftConnectionManager::Doubt(ConnectionRecord& record, const Mad& mad) {
   const Address peer = record.peer;
   Apply(record, record.state.OnDoubt(nic_.numbers().Next()));
   Send(peer, {mad.transaction, MakeRej(std::get<ReqMad>(mad.body), RejectReason::kStaleConnection)});
 }
 
-// What shows that a request comes from where it says: only who gets what is sent to `peer` knows it.
-// No state is kept for it, however many are given.
+// Returns a cookie: a request with it comes from where it says, since only the receiver of messages
+// to `peer` knows it. Cookies need no state.
 uint64_t SoftConnectionManager::CookieFor(const Address& peer, uint64_t period) {
   std::array<uint8_t, 16 + 2 + 8> text;
   std::copy(peer.ip.begin(), peer.ip.end(), text.begin());
@@ -369,7 +368,7 @@ absl::Status SoftConnectionManager::Walk(ConnectionRecord& record, ConnectionAct
   const auto modify = [&](QueuePairState state)
                           REQUIRES_NIC_MUTEX { return nic_.Modify(record.queue_pair, state, attributes); };
   if (walk == Walk::kError) {
-    // It may be there already, or be on its way there.
+    // It may be there already, or on its way.
     modify(QueuePairState::kError).IgnoreError();
     return absl::OkStatus();
   }

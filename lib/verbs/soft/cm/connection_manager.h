@@ -1,13 +1,13 @@
 // The connection manager of a software NIC: verbs::ConnectionManager above, CM messages on QP 1
 // below.
 //
-// Every connection is a ConnectionState; this class finds out which one a message, an expired
-// alarm, news of a queue pair or a call is about, and carries out what the state says. What is for
-// an application goes to its handle (connection_handles.h), which tells it on its own loop.
-// Messages about no connection are ServiceResolution's. docs/connection.md has the whole picture.
+// Every connection is a ConnectionState; this class finds the one that a message, an expired alarm,
+// news of a queue pair or a call is about, and carries out its actions. Handles
+// (connection_handles.h) report events to applications. Messages about no connection are
+// ServiceResolution's. See docs/connection.md.
 //
-// Thread rule: all state is under the NIC's mutex. Listen and Connect take it; what
-// ManagementHandler and the handles call expects it to be held.
+// Thread rule: all state is under the NIC's mutex. Listen and Connect take it; methods of
+// ManagementHandler, and those that handles call, expect it to be held.
 #pragma once
 
 #include <cstdint>
@@ -41,27 +41,27 @@ class SoftConnectionManager final : public ConnectionManager, public ManagementH
                                                       const ConnectOptions& options,
                                                       ConnectionHandler handler) override;
 
-  // Connections in messages alone, for who walks queue pairs itself, perhaps in another place than
-  // here: the owner is told what its peer says, and the offers and the peer's messages say how to
-  // walk. An owner has at most one connection, and lives until Forget.
+  // Connections in messages alone: their owners walk queue pairs themselves, perhaps elsewhere, as
+  // the offers and the peer's messages say. An owner has at most one connection, and lives until
+  // Forget.
   //
-  // Errors of Listen and of Connect. The port 0 is chosen, see listens_at().
+  // Errors of Listen and of Connect. Port 0: one is chosen, see listens_at().
   absl::StatusOr<uint16_t> ListenOutside(ConnectionListener& listener, uint16_t port) REQUIRES_NIC_MUTEX;
   absl::Status ConnectOutside(ConnectionOwner& owner, const Address& address,
                               const ConnectionOffer& offer) REQUIRES_NIC_MUTEX;
-  // kCancelled: the peer does not wait any more.
+  // kCancelled: the peer waits no more.
   absl::Status AcceptOutside(uint64_t request, ConnectionOwner& owner, const ConnectionOffer& offer) REQUIRES_NIC_MUTEX;
-  // kFailedPrecondition: there is nothing to confirm.
+  // kFailedPrecondition: there is no answer to confirm.
   absl::Status ConfirmOutside(ConnectionOwner& owner) REQUIRES_NIC_MUTEX;
   void RejectOutside(uint64_t request, const RejMad& rej) REQUIRES_NIC_MUTEX;
   uint32_t NewPsn() REQUIRES_NIC_MUTEX;
-  // One that nobody listens at, for whoever will listen later. kResourceExhausted: there is none.
+  // Returns a port without a listener. kResourceExhausted: there is none.
   absl::StatusOr<uint16_t> ChoosePort() REQUIRES_NIC_MUTEX { return listeners_.ChooseFree(); }
   void Forget(ConnectionOwner& owner) override REQUIRES_NIC_MUTEX;
   void Forget(ConnectionListener& listener) override REQUIRES_NIC_MUTEX;
   std::optional<PendingRequest> TakeRequest(ConnectionListener& listener) override REQUIRES_NIC_MUTEX;
 
-  // The UDP port space, for whoever walks queue pairs itself.
+  // The UDP port space, for owners that walk queue pairs themselves.
   ServiceResolution& services() REQUIRES_NIC_MUTEX { return services_; }
 
   DatagramResult OnMad(const Packet& packet) override REQUIRES_NIC_MUTEX;
@@ -69,7 +69,7 @@ class SoftConnectionManager final : public ConnectionManager, public ManagementH
   void OnError(uint32_t number) override REQUIRES_NIC_MUTEX;
   void OnDropped(uint32_t number) override REQUIRES_NIC_MUTEX;
 
-  // Connections that are made, up, or still remembered.
+  // Connections being made, up, or still remembered.
   size_t connections() const REQUIRES_NIC_MUTEX { return table_.size(); }
   size_t half_open() const REQUIRES_NIC_MUTEX { return table_.half_open(); }
 
@@ -110,7 +110,7 @@ class SoftConnectionManager final : public ConnectionManager, public ManagementH
   ConnectionTable table_ GUARDED_BY_NIC_MUTEX;
   PresentPeers present_ GUARDED_BY_NIC_MUTEX;
   PortTable<ConnectionListener> listeners_ GUARDED_BY_NIC_MUTEX;
-  std::map<uint32_t, int> held_ GUARDED_BY_NIC_MUTEX;  // queue pair numbers, and by how many connections
+  std::map<uint32_t, int> held_ GUARDED_BY_NIC_MUTEX;  // queue pair numbers, and how many connections hold each
   ServiceResolution services_ GUARDED_BY_NIC_MUTEX;
 };
 

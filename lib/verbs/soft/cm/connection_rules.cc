@@ -13,7 +13,7 @@ namespace {
 constexpr uint16_t kPkeyMembership = 0x8000;
 constexpr uint8_t kReliableConnected = 0;
 
-// Queue pairs of connections have other numbers.
+// No connection has this queue pair.
 constexpr uint32_t kNoQueuePair = 0;
 
 bool IsMulticastOrBroadcast(const Address& address) {
@@ -108,8 +108,7 @@ std::optional<RejMad> Refuse(const ReqMad& req, const Address& local, const Addr
     std::copy(local.ip.begin(), local.ip.end(), rej.information.begin());
     return rej;
   }
-  // Data goes to where the REQ came from, so the REQ may not name another: it could be somebody who
-  // never asked.
+  // Data goes to the REQ's sender, so the REQ may not name another, who may never have asked.
   if (req.local_gid != sender.ip || IsMulticastOrBroadcast(sender)) return MakeRej(req, RejectReason::kConsumer);
   UserData user;
   if (!SplitPrivateData(req.private_data, &user).ok()) return MakeRej(req, RejectReason::kConsumer);
@@ -123,8 +122,8 @@ DreqMad MakeQuestion(uint32_t local_id, uint32_t remote_id) { return {local_id, 
 bool IsQuestion(const DreqMad& dreq) { return dreq.remote_queue_pair == kNoQueuePair; }
 
 Mad MakeCookie(const ReqMad& req, uint64_t cookie) {
-  // An ID of ours that names nothing. It is not 0: that is what the kernel knows of us so far, and it
-  // would take the question for one about its request, and ignore it.
+  // The local ID names nothing. It is not 0, which is what the kernel knows of us so far: it would
+  // take the question for one about its request, and ignore it.
   return {cookie, MakeQuestion(static_cast<uint32_t>(cookie) | 1, req.local_id)};
 }
 

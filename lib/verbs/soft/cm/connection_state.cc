@@ -14,7 +14,7 @@ namespace {
 using Phase = ConnectionPhase;
 using Kind = ConnectionEvent::Kind;
 
-// How often a busy peer may ask us to come again, each time with another cookie.
+// Times that a busy peer may make us ask again, each with another cookie.
 constexpr int kMaxCookies = 3;
 
 bool LegalStep(Phase from, Phase to) {
@@ -43,7 +43,6 @@ bool LegalStep(Phase from, Phase to) {
   return false;
 }
 
-// What the application sees of a message's private data.
 template <size_t kSize>
 AnyData AllBytes(const std::array<uint8_t, kSize>& data) {
   AnyData all{};
@@ -316,7 +315,7 @@ void ConnectionState::SendReq(ConnectionActions* actions) {
   actions->repeat_after = RepeatDelay(repeats_, offer_.deadline);
 }
 
-// Whether one more message may be sent that the peer did not just ask for.
+// Returns true, and counts it, if one more message may be sent that the peer did not just ask for.
 bool ConnectionState::MaySpeak() {
   if (!passive_ || confirmed_) return true;
   if (unconfirmed_ >= kMaxUnconfirmed) return false;
@@ -324,9 +323,9 @@ bool ConnectionState::MaySpeak() {
   return true;
 }
 
-// Nothing answers an RTU, and the peer may not ask for it more often than kMaxUnconfirmed. So it is
-// repeated until the peer is heard, for longer than a peer waits for it: to one that has given up it
-// brings a REJ.
+// Repeats the RTU until the peer is heard, for longer than a peer waits for it: an RTU has no
+// answer, and the peer may ask for it only kMaxUnconfirmed times. A peer that has given up answers
+// with a REJ.
 void ConnectionState::RepeatRtu(ConnectionActions* actions) {
   if (repeats_ >= kMaxCmRetries) return;
   ++repeats_;
@@ -357,8 +356,8 @@ void ConnectionState::Disconnect(ConnectionActions* actions) {
   SendDreq(actions);
 }
 
-// Tells a peer that may hold a half-open connection to forget it. It does not know our queue pair's
-// other end yet, so it finds the connection by our GUID and ID.
+// Makes the peer forget a half-open connection, which it finds by our GUID and ID: it does not know
+// our queue pair's other end yet.
 void ConnectionState::GiveUpAsking(ConnectionActions* actions) {
   RejMad rej;
   rej.local_id = identity_.local_id;
@@ -399,7 +398,7 @@ ConnectionActions ConnectionState::OnMad(const Mad& mad) {
   return actions;
 }
 
-// Only repetitions of the REQ that made a passive connection come here.
+// Answers repetitions of the REQ that made a passive connection.
 void ConnectionState::On(const ReqMad&, uint64_t, ConnectionActions* actions) {
   if (phase_ == Phase::kRepSent) Send(rep_, actions);
   if (phase_ == Phase::kTimeWait) {
@@ -464,7 +463,7 @@ void ConnectionState::On(const DreqMad& dreq, uint64_t transaction, ConnectionAc
     actions->transaction = transaction;
   }
   if (dreq.remote_queue_pair != offer_.queue_pair || phase_ == Phase::kReqReceived) return;
-  if (phase_ == Phase::kReqSent) {  // its REP was lost, and then it lost interest
+  if (phase_ == Phase::kReqSent) {  // the peer's REP was lost, and then it lost interest
     const std::string peer = identity_.peer.ToString();
     End(Kind::kRejected, absl::AbortedError(absl::StrCat(peer, " accepted and disconnected at once")), actions);
   } else if (phase_ == Phase::kRepReceived || phase_ == Phase::kRepSent || phase_ == Phase::kEstablished) {

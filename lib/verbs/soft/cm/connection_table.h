@@ -1,16 +1,16 @@
-// All connections of a NIC, found by what a message says of them.
+// All connections of a NIC, found by the names in messages.
 //
 // A message names a connection by the ID that its receiver gave; only a REQ, and the REJ of a REQ's
-// sender, come before that and name it by their sender. A message that names a connection of
-// another peer names none.
+// sender, come before that and name it by their sender. One that names another peer's connection
+// names none.
 //
-// A sender's address may be forged. Requests that are not yet connections have places; once those are
-// taken, by the requests of one address or all together, the sender of a further request is asked a
-// question (connection_rules.h), and by what is known of it then has other places. So no number of
-// forged addresses keeps out a peer that answers at its own.
+// A sender's address may be forged. Requests that are not yet connections have places; once those
+// are taken, for one address or in all, the sender of a further request is asked a question
+// (connection_rules.h), and an answer opens other places to it. So no number of forged addresses
+// keeps out a peer that answers at its own.
 //
-// Law: of requests that are not yet connections there are at most as many as HalfOpenBounds say, each
-//      kind apart; what is over is remembered for at most kMaxEnding connections.
+// Law: requests that are not yet connections are at most as many as HalfOpenBounds say, each kind
+// apart; at most kMaxEnding connections that are over are remembered.
 // Thread rule: the NIC's mutex.
 #pragma once
 
@@ -28,11 +28,11 @@ namespace tokamak::verbs::soft {
 class ConnectionListener;
 class ConnectionOwner;
 
-// What is known of a request's sender.
+// The knowledge of a request's sender.
 enum class Standing : uint8_t {
   kUnknown,
   kPresent,  // somebody at its address answers questions; only the answer to our REP shows that this request is its own
-  kHasCookie,  // the request came with what was sent to its address
+  kHasCookie,  // the request carries what was sent to its address
 };
 
 // Requests that are not yet connections, of one IP address and in all.
@@ -48,7 +48,7 @@ static_assert(kPresentHalfOpen.of_one < kPresentHalfOpen.of_all, "one peer does 
 constexpr size_t kMaxHalfOpen = kAnyHalfOpen.of_all + kPresentHalfOpen.of_all + kVouchedHalfOpen.of_all;
 constexpr size_t kMaxEnding = 8192;
 
-// A connection and what the NIC gave it.
+// A connection and the NIC's part of it.
 struct ConnectionRecord {
   ConnectionRecord(uint64_t record_key, ConnectionState initial, const Address& peer_host, AlarmClock& clock,
                    base::Task on_repeat, base::Task on_limit)
@@ -64,17 +64,17 @@ struct ConnectionRecord {
   Alarm repeat;
   Alarm limit;
   uint32_t queue_pair = 0;                 // 0 until there is one
-  bool watched = false;                    // news of the queue pair come here
-  uint32_t outside = 0;                    // the queue pair, where somebody else walks it; not watched
+  bool watched = false;                    // true if news of the queue pair come here
+  uint32_t outside = 0;                    // the queue pair, if somebody else walks it; not watched
   ConnectionOwner* owner = nullptr;        // the application's, until dropped
-  ConnectionListener* listener = nullptr;  // that it came to, until answered
+  ConnectionListener* listener = nullptr;  // the one that it came to, until answered
   Standing standing = Standing::kUnknown;
 
  private:
   friend class ConnectionTable;
   using PeerName = std::pair<Address, uint32_t>;
 
-  // Under which names the table has it now; number 0 stands for none.
+  // The names under which the table has it now; number 0: none.
   uint32_t listed_id_ = 0;
   uint32_t listed_queue_pair_ = 0;
   PeerName listed_req_;
@@ -88,10 +88,10 @@ class ConnectionTable final {
   ConnectionRecord& Add(std::unique_ptr<ConnectionRecord> record);
   void Erase(ConnectionRecord& record);
 
-  // After each change of the record's state.
+  // Called after each change of the record's state.
   void Update(ConnectionRecord& record);
 
-  // Null where there is none.
+  // Return null when there is none.
   ConnectionRecord* Get(uint64_t key);
   ConnectionRecord* FindByQueuePair(uint32_t queue_pair);                           // watched ones
   ConnectionRecord* FindByReq(const Address& peer, uint32_t remote_id);             // made by a REQ with that ID
@@ -100,11 +100,10 @@ class ConnectionTable final {
 
   bool HasLocalId(uint32_t local_id) const { return by_id_.count(local_id) > 0; }
 
-  // Whether one more request of this peer has a place among those of `standing`.
+  // Returns true if one more request of this peer has a place for `standing`.
   bool MayOpen(const Address& peer, Standing standing) const;
 
-  // A connection to forget because too many are ending: the one that has ended for longest. Null
-  // while there is room.
+  // Returns the connection that ended first, if too many have ended; else null.
   ConnectionRecord* Surplus();
 
   size_t size() const { return records_.size(); }

@@ -214,7 +214,6 @@ void Get(const uint8_t* p, SidrRepMad* m) {
   std::copy_n(p + 96, m->private_data.size(), m->private_data.begin());
 }
 
-// Reads the alternative of Mad::body with this index.
 template <size_t kIndex = 0>
 void GetBody(size_t index, const uint8_t* p, Mad* mad) {
   if constexpr (kIndex < std::variant_size_v<decltype(Mad::body)>) {

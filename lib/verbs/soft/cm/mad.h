@@ -1,14 +1,14 @@
-// The messages with which two connection managers make and end a connection (12.6), or one asks the
+// The messages by which two connection managers make and end a connection (12.6), or one asks the
 // other for a datagram queue pair (12.11): IB CM MADs, 256 bytes on QP 1.
 //
-// Values are as the Linux kernel's rdma_cm sends and expects them over RoCEv2; docs/connection.md
-// draws the bytes. Sent over IP, the private data of a REQ or SIDR_REQ starts with the RDMA IP CM
-// header (annex A11) that carries addresses and ports, which leaves 56, or 180, bytes to the
-// application.
+// Values are those that the Linux kernel's rdma_cm sends and expects over RoCEv2;
+// docs/connection.md draws the bytes. Over IP, the private data of a REQ or SIDR_REQ starts with
+// the RDMA IP CM header (annex A11), with addresses and ports, which leaves 56, or 180, bytes to
+// the application.
 //
 // Law: DecodeMad(EncodeMad(mad)) == mad in every field that the wire has.
-// Law: DecodeMad looks at 256 bytes and trusts none; what it returns is within the fields' ranges,
-// not yet plausible.
+// Law: DecodeMad trusts none of its 256 bytes; its values are in the fields' ranges, not yet
+// plausible.
 #pragma once
 
 #include <array>
@@ -35,15 +35,15 @@ constexpr size_t kSidrRepPrivateData = 136;
 constexpr size_t kSidrRepInformation = 72;
 
 using MadBytes = std::array<uint8_t, kMadLength>;
-// What an application sends along. The wire has no length, so the receiver sees all 56 bytes, zeros
-// after what was sent.
+// An application's private data. The wire has no length: the receiver sees all 56 bytes, zeros at
+// the end.
 using UserData = std::array<uint8_t, kUserPrivateData>;
-// The same with any message: a REQ has room for the first 56 bytes, a REJ for 148.
+// Private data of any message: a REQ has room for the first 56 bytes, a REJ for 148.
 using AnyData = std::array<uint8_t, kRepPrivateData>;
-// The same with a SIDR_REQ.
+// Private data of a SIDR_REQ.
 using ServiceData = std::array<uint8_t, kSidrReqPrivateData - kIpHeaderSize>;
 
-// What a REJ rejects, or an MRA asks to wait for.
+// The message that a REJ rejects, or an MRA asks to wait for.
 enum class MadKind : uint8_t { kReq = 0, kRep = 1, kOther = 2 };
 
 // 12.6.7.2. Others exist and are passed through.
@@ -56,15 +56,14 @@ enum class RejectReason : uint16_t {
   kInvalidServiceId = 8,
   kInvalidTransportType = 9,
   kStaleConnection = 10,
-  kInvalidGid = 12,  // the kernel's answer to a bad P_Key, too
-  kInvalidMtu = 26,  // additional information: one byte, the largest MTU code that is taken
+  kInvalidGid = 12,  // also the kernel's answer to a bad P_Key
+  kInvalidMtu = 26,  // additional information: one byte, the largest MTU code allowed
   kInsufficientResponderResources = 27,
   kConsumer = 28,
   kInvalidClassVersion = 31,
 };
 
-// Connect me. The sender of a REQ, and likewise of a REP, names the PSN that it expects to receive
-// first.
+// Asks for a connection. The sender of a REQ, or of a REP, names the PSN that it expects first.
 struct ReqMad {
   uint32_t local_id = 0;
   uint64_t service_id = 0;
@@ -72,10 +71,10 @@ struct ReqMad {
   uint32_t queue_pair = 0;
   uint8_t responder_resources = 0;  // READs and atomics that the sender serves
   uint8_t initiator_depth = 0;      // READs and atomics that the sender may have in flight
-  uint8_t remote_cm_timeout = 0;    // 5 bits, see time_codes.h: that the receiver may take to answer
+  uint8_t remote_cm_timeout = 0;    // 5 bits, see time_codes.h: the receiver's time to answer
   uint8_t transport_type = 0;       // 2 bits, 0 = RC
   uint32_t starting_psn = 0;
-  uint8_t local_cm_timeout = 0;  // 5 bits, as above for the sender
+  uint8_t local_cm_timeout = 0;  // 5 bits, the same of the sender
   uint8_t retry_count = 0;       // 3 bits
   uint16_t pkey = 0xffff;
   uint8_t mtu_code = 0;         // 4 bits, see MtuCode
@@ -88,7 +87,7 @@ struct ReqMad {
   std::array<uint8_t, kReqPrivateData> private_data{};
 };
 
-// I work on what you sent: do not repeat it for a while.
+// Asks not to repeat a message for a while: the sender works on it.
 struct MraMad {
   uint32_t local_id = 0;
   uint32_t remote_id = 0;
@@ -97,8 +96,8 @@ struct MraMad {
 };
 
 struct RejMad {
-  uint32_t local_id = 0;   // 0 where the sender has none
-  uint32_t remote_id = 0;  // 0 where the sender does not know it
+  uint32_t local_id = 0;   // 0: the sender has none
+  uint32_t remote_id = 0;  // 0: the sender does not know it
   MadKind rejects = MadKind::kReq;
   RejectReason reason = RejectReason::kConsumer;
   uint8_t information_length = 0;  // at most kRejInformation
@@ -139,11 +138,11 @@ struct DrepMad {
 enum class SidrStatus : uint8_t {
   kSuccess = 0,
   kUnsupportedService = 1,
-  kRejected = 2,  // by who serves
+  kRejected = 2,  // by the service
   kNoQueuePair = 3,
 };
 
-// Which datagram queue pair serves this?
+// Asks which datagram queue pair serves this.
 struct SidrReqMad {
   uint32_t request_id = 0;
   uint16_t pkey = 0xffff;
@@ -167,25 +166,25 @@ struct Mad {
   std::variant<ReqMad, MraMad, RejMad, RepMad, RtuMad, DreqMad, DrepMad, SidrReqMad, SidrRepMad> body;
 };
 
-// The IDs by which a message's sender and its receiver know the connection that it is about; 0: the
-// message has none. Nothing, where it is about no connection.
+// The IDs by which sender and receiver know a message's connection; 0: none. IdsOf returns nothing
+// for a message about no connection.
 struct ConnectionIds {
   uint32_t local = 0;  // the sender's
   uint32_t remote = 0;
 };
 std::optional<ConnectionIds> IdsOf(const Mad& mad);
 
-// A name for logs and tests: "REQ".
+// Returns a name for logs and tests: "REQ".
 const char* NameOf(const Mad& mad);
 
 // Values beyond a field's width are our own mistake (CHECKed).
 MadBytes EncodeMad(const Mad& mad);
 
-// kInvalidArgument, and the first thing found wrong, unless `bytes` are a CM MAD of a kind above:
-// 256 bytes, base version 1, class CM, class version 2, method Send.
+// kInvalidArgument, with the first fault, unless `bytes` are a CM MAD of a kind above: 256 bytes,
+// base version 1, class CM, class version 2, method Send.
 absl::StatusOr<Mad> DecodeMad(absl::Span<const uint8_t> bytes);
 
-// Each has ports of its own. (A11.2; RDMA_PS_TCP and RDMA_PS_UDP)
+// Spaces with ports of their own. (A11.2; RDMA_PS_TCP and RDMA_PS_UDP)
 enum class PortSpace : uint16_t {
   kTcp = 0x0106,  // connections
   kUdp = 0x0111,  // datagrams
@@ -195,9 +194,9 @@ enum class PortSpace : uint16_t {
 uint64_t ServiceId(PortSpace space, uint16_t port);
 absl::StatusOr<uint16_t> ServicePort(PortSpace space, uint64_t service_id);
 
-// The IP CM header and the application's bytes as the private data of a REQ or SIDR_REQ, and back.
-// kInvalidArgument for another version of the header or of IP. `destination` has no port: the
-// service id has it.
+// The IP CM header and the application's bytes as private data of a REQ or SIDR_REQ, and back.
+// kInvalidArgument: another version of the header or of IP. `destination` has no port: the service
+// id has it.
 struct IpHeader {
   Address source;
   Address destination;

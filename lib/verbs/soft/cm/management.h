@@ -1,10 +1,9 @@
-// Management is what the NIC offers to its connection manager: datagrams on QP 1, alarms, and queue
+// Management is the NIC's offer to its connection manager: datagrams on QP 1, alarms, and queue
 // pairs to walk.
 //
-// The connection manager is called by owners' threads (Connect, Listen, Accept, dropped handles)
-// and by the NIC's thread (datagrams, alarms, news of queue pairs). All its state is under the
-// NIC's mutex: owners' threads take it with NicLock(management.mutex()), the NIC calls the
-// ManagementHandler with the mutex held.
+// Owners' threads (Connect, Listen, Accept, dropped handles) and the NIC's thread (datagrams,
+// alarms, news of queue pairs) call the connection manager. All its state is under the NIC's mutex:
+// owners' threads take it, the NIC calls the ManagementHandler with it held.
 //
 // Thread rule: any thread.
 #pragma once
@@ -25,22 +24,22 @@
 
 namespace tokamak::verbs::soft {
 
-// One management datagram. (13.4.2)
+// Bytes of a management datagram. (13.4.2)
 constexpr size_t kMadSize = 256;
 
-// Datagrams that may wait to be sent; further ones are dropped and counted, as a network would.
+// Datagrams that may wait to be sent; further ones are dropped and counted, as in a network.
 constexpr size_t kMaxMadsWaiting = 1024;
 
 class Management {
  public:
   virtual ~Management() = default;
 
-  // Needs no lock. What outlives a call (a Connection, a Listener) holds this, so that the NIC
-  // stays; the connection manager itself, which the NIC owns, must not.
+  // Needs no lock. A Connection or a Listener holds this, so that the NIC stays; the connection
+  // manager, which the NIC owns, must not.
   virtual std::shared_ptr<Management> Share() = 0;
   virtual NicMutex& mutex() = 0;
   virtual const Limits& limits() const = 0;
-  virtual const Address& address() const = 0;  // the device's; udp_port is 0 where that is RoCE's
+  virtual const Address& address() const = 0;  // the device's; udp_port is 0 if it is RoCE's
 
   // Alarms fire on the NIC's thread, under the mutex.
   virtual AlarmClock& alarms() REQUIRES_NIC_MUTEX = 0;
@@ -48,10 +47,10 @@ class Management {
   // A stream for the connection manager alone.
   virtual SecretNumbers& numbers() REQUIRES_NIC_MUTEX = 0;
 
-  // Of which share the IDs are that it gives out. The same for the NIC's life.
+  // The share of the IDs that it gives out. Fixed for the NIC's life.
   virtual NumberShare share() const REQUIRES_NIC_MUTEX = 0;
 
-  // As of Port.
+  // See Port.
   virtual absl::Status Serve(uint64_t service_id) REQUIRES_NIC_MUTEX = 0;
   virtual void Withdraw(uint64_t service_id) REQUIRES_NIC_MUTEX = 0;
 
@@ -61,60 +60,58 @@ class Management {
   // with the NIC's next batch.
   virtual void SendMad(const Address& peer, absl::Span<const uint8_t> mad) REQUIRES_NIC_MUTEX = 0;
 
-  // Queue pairs go by their numbers, since an owner may drop one at any time.
+  // Queue pairs go by number, since an owner may drop one at any time.
   virtual bool Exists(uint32_t number) const REQUIRES_NIC_MUTEX = 0;
   virtual QueuePairState State(uint32_t number) const REQUIRES_NIC_MUTEX = 0;  // must exist
 
-  // Whether an existing queue pair has taken anything that its peer sent, in this connection.
+  // Returns true if an existing queue pair has taken something that its peer sent, in this
+  // connection.
   virtual bool Heard(uint32_t number) const REQUIRES_NIC_MUTEX = 0;
 
-  // The loop of the completion queue of an existing queue pair: where its ConnectionEvents go.
+  // The loop of an existing queue pair, for its ConnectionEvents.
   virtual base::EventLoop& OwnerLoop(uint32_t number) const REQUIRES_NIC_MUTEX = 0;
 
   // Walks an existing queue pair, as QueuePair::Modify does. Going to Error flushes it.
   virtual absl::Status Modify(uint32_t number, QueuePairState state,
                               const QueuePairAttributes& attributes) REQUIRES_NIC_MUTEX = 0;
 
-  // The news of this queue pair go to the ManagementHandler until it is gone, or `watched` is
-  // false.
+  // Sends news of this queue pair to the ManagementHandler until it is gone, or `watched` is false.
   virtual void Watch(uint32_t number, bool watched) REQUIRES_NIC_MUTEX = 0;
 
-  // TIMEWAIT: while held, `number` is not given to a new queue pair, also after its queue pair is
-  // gone.
+  // TIMEWAIT: keeps `number` from new queue pairs, even after its own is gone.
   virtual void HoldNumber(uint32_t number) REQUIRES_NIC_MUTEX = 0;
   virtual void ReleaseNumber(uint32_t number) REQUIRES_NIC_MUTEX = 0;
 };
 
-// What became of a datagram.
+// The fate of a datagram.
 enum class DatagramResult : uint8_t {
   kTaken,
-  kNoMessage,  // nothing that a connection manager sends: dropped
+  kNoMessage,  // not a message of connection managers: dropped
   kRefused,    // a request for a connection beyond the bounds: its sender is asked whether it is there, or not answered
 };
 
-// What the NIC tells its connection manager: on the NIC's thread or inside an owner's call, always
-// with the mutex held.
+// The NIC's news to its connection manager, with the mutex held, on the NIC's thread or inside an
+// owner's call.
 class ManagementHandler {
  public:
   virtual ~ManagementHandler() = default;
 
-  // A datagram to QP 1 with the right Q_Key; packet.peer is its sender, as fabrics write it. The
-  // payload lives during the call only.
+  // Takes a datagram to QP 1 with the right Q_Key; packet.peer is its sender, as fabrics write it.
+  // The payload lives during the call only.
   virtual DatagramResult OnMad(const Packet& packet) REQUIRES_NIC_MUTEX = 0;
 
-  // A valid request of the peer arrived at a watched queue pair in ReadyToReceive: the peer has
-  // been told that it is up. It may be walked to ReadyToSend inside the call.
+  // Reports a valid request at a watched queue pair in ReadyToReceive: the peer knows that it is
+  // up. The call may walk it to ReadyToSend.
   virtual void OnFirstData(uint32_t number) REQUIRES_NIC_MUTEX = 0;
 
-  // A watched queue pair went to Error (by its owner's Modify or by a fatal completion; not by
-  // Management::Modify). A peer that has work in flight finds out by itself, and why: from the NAK
-  // that is on its way to it, or from silence after its retries. A DREQ at once would overtake that
+  // Reports that a watched queue pair went to Error (by its owner's Modify or by a fatal
+  // completion; not by Management::Modify). A peer with work in flight finds out why by itself:
+  // from the NAK on its way, or from silence after its retries. A DREQ at once would overtake that
   // and turn its verdict into a flush; so it goes out with the owner's drop of the connection, or
   // when the peer has had that time.
   virtual void OnError(uint32_t number) REQUIRES_NIC_MUTEX = 0;
 
-  // A watched queue pair is being dropped by its owner; its number is not valid any more when this
-  // returns.
+  // Reports the owner's drop of a watched queue pair; its number is invalid when this returns.
   virtual void OnDropped(uint32_t number) REQUIRES_NIC_MUTEX = 0;
 };
 

@@ -1,7 +1,8 @@
-// PresentPeers remembers for a while at which addresses there is somebody: where questions of ours are
-// answered (connection_rules.h).
+// PresentPeers remembers for a while the addresses that answered our questions
+// (connection_rules.h).
 //
-// Time goes by in periods. An address is remembered for the period in which it answered and the next.
+// Time goes by in periods. An address is remembered for the period in which it answered and the
+// next.
 // Law: at most 2 * kMost are remembered. To fill that, as many hosts must be there.
 // Thread rule: the NIC's mutex.
 #pragma once

@@ -21,7 +21,7 @@ ServiceResolution::ServiceResolution(Management& nic) : nic_(nic), listeners_(ni
 
 ServiceResolution::~ServiceResolution() = default;
 
-// ---- Who serves.
+// ---- Serving.
 
 absl::StatusOr<uint16_t> ServiceResolution::Listen(ServiceListener& listener, uint16_t port) {
   const absl::StatusOr<uint16_t> chosen = listeners_.Choose(port);
@@ -57,7 +57,7 @@ absl::Status ServiceResolution::Answer(uint64_t request, const SidrRepMad& answe
   return absl::OkStatus();
 }
 
-// From now on the request waits for nobody, and is remembered for its repetitions.
+// Sends the answer, and remembers it for repetitions of the request.
 void ServiceResolution::Decide(Request& request, const SidrRepMad& answer) {
   request.answer = answer;
   request.answer->request_id = std::get<uint32_t>(request.name);
@@ -88,7 +88,7 @@ void ServiceResolution::OnLimit(uint64_t key) {
   Decide(request, Refusal(SidrStatus::kRejected));
 }
 
-// One that was answered.
+// Forgets a request that was answered.
 void ServiceResolution::Erase(uint64_t key) {
   const auto found = requests_.find(key);
   answered_.erase(found->second->answered_as);
@@ -119,7 +119,7 @@ DatagramResult ServiceResolution::OnRequest(const Address& peer, uint64_t transa
   const absl::StatusOr<uint16_t> port = ServicePort(PortSpace::kUdp, req.service_id);
   ServiceListener* const listener = port.ok() ? listeners_.Find(*port) : nullptr;
   if (listener == nullptr) return refuse(SidrStatus::kUnsupportedService);
-  // Who serves may send to where the header says, so that may not name another than who asks.
+  // The service may send to the address in the header, so that must be the sender's.
   ServiceRequest told;
   const absl::StatusOr<IpHeader> header = SplitPrivateData(req.private_data, &told.private_data);
   if (!IsDefaultPkey(req.pkey) || !header.ok() || header->source.ip != peer.ip) return refuse(SidrStatus::kRejected);
@@ -143,7 +143,7 @@ DatagramResult ServiceResolution::OnRequest(const Address& peer, uint64_t transa
   return DatagramResult::kTaken;
 }
 
-// ---- Who asks.
+// ---- Asking.
 
 absl::Status ServiceResolution::Ask(ServiceAsker& asker, const Address& address, uint16_t port,
                                     const ServiceData& private_data) {
@@ -181,7 +181,7 @@ void ServiceResolution::OnRepeat(uint32_t id) {
   question.repeat.Set(RepeatDelay(++question.repeats, kServicePatience));
 }
 
-// A REP that was not asked for, or was heard before, changes nothing.
+// Ignores a REP that was not asked for, or was heard before.
 void ServiceResolution::OnAnswer(const Address& peer, uint64_t transaction, const SidrRepMad& rep) {
   const auto found = questions_.find(rep.request_id);
   if (found == questions_.end() || found->second->peer != peer || found->second->mad.transaction != transaction) return;

@@ -1,19 +1,18 @@
-// Service ID resolution (12.11): asking a device for the datagram queue pair that serves a port, and
-// answering. It is what rdma_cm does in RDMA_PS_UDP; no connection is made.
+// Service ID resolution (12.11): asks a device for the datagram queue pair that serves a port, and
+// answers. It is rdma_cm's RDMA_PS_UDP; no connection is made.
 //
-// A question (SIDR_REQ) is repeated until its answer (SIDR_REP) comes. Who serves decides about each
-// request, and may take time; then a repeated request gets the same answer again.
-//
-// Ports are a space of their own: somebody else may listen for connections at the same ones.
+// A question (SIDR_REQ) is repeated until its answer (SIDR_REP) comes. The service decides about
+// each request, and may take time; a repeated request gets the same answer again. Its ports are
+// apart from those of connections.
 //
 // Anybody can send a request, in anybody's name. It draws one answer, as long as itself. Requests
-// that wait for who serves have places, for one address and in all, and one that finds none is
+// that wait for the service have places, for one address and in all; one that finds none is
 // dropped: its sender repeats it.
 //
-// Law: at most kServiceRequests.of_all requests wait, kServiceRequests.of_one from one IP address, and
-//      each for kMaxServiceTime at most; at most kMaxServiceAnswers answers are remembered, each for
-//      kServiceAnswerKept. An asker has at most one question.
-// Thread rule: all of it is under the NIC's mutex. Who is told something may not call back.
+// Law: at most kServiceRequests.of_all requests wait, kServiceRequests.of_one from one IP address,
+// each for kMaxServiceTime at most; at most kMaxServiceAnswers answers are remembered, each for
+// kServiceAnswerKept. An asker has at most one question.
+// Thread rule: under the NIC's mutex. Askers and listeners may not call back.
 #pragma once
 
 #include <array>
@@ -34,8 +33,8 @@
 
 namespace tokamak::verbs::soft {
 
-// A question is repeated this many times: after 134 ms, then twice that each time, up to
-// kServicePatience / 8. Nobody has answered it, when that time has passed once more.
+// Repetitions of a question: after 134 ms, then twice that each time, up to kServicePatience / 8.
+// After one more such time there is no answer.
 constexpr int kServiceRepeats = 15;
 constexpr base::Duration kServicePatience = base::Seconds(8);
 
@@ -43,27 +42,27 @@ constexpr HalfOpenBounds kServiceRequests = {64, 1024};
 static_assert(kServiceRequests.of_one < kServiceRequests.of_all, "one peer does not keep the others out");
 constexpr size_t kMaxServiceAnswers = 1024;
 
-// Who serves has not answered in this time: then the request is rejected.
+// A request that the service has not answered in this time is rejected.
 constexpr base::Duration kMaxServiceTime = base::Seconds(30);
 // Longer than any asker waits before it repeats: ours 1 s, the kernel 4.1 s.
 constexpr base::Duration kServiceAnswerKept = base::Seconds(10);
 
-// Who asks.
+// The asker of a question.
 class ServiceAsker {
  public:
-  // The answer. Null: there is none.
+  // Takes the answer. Null: there is none.
   virtual void Tell(const SidrRepMad* answer) REQUIRES_NIC_MUTEX = 0;
 
-  uint32_t question GUARDED_BY_NIC_MUTEX = 0;  // 0: nothing is asked
+  uint32_t question GUARDED_BY_NIC_MUTEX = 0;  // 0: none
 
  protected:
   ~ServiceAsker() = default;
 };
 
-// Who serves a port.
+// The service at a port.
 class ServiceListener {
  public:
-  // There are requests that it does not know of.
+  // Reports new requests.
   virtual void Wake() REQUIRES_NIC_MUTEX = 0;
 
   uint16_t port GUARDED_BY_NIC_MUTEX = 0;
@@ -73,7 +72,7 @@ class ServiceListener {
   ~ServiceListener() = default;
 };
 
-// As who serves is told of it.
+// A request as the service sees it.
 struct ServiceRequest {
   uint64_t key = 0;
   Address peer;  // with the port that it is seen as
@@ -86,22 +85,23 @@ class ServiceResolution final {
   explicit ServiceResolution(Management& nic);
   ~ServiceResolution();
 
-  // The port 0 is chosen; errors are those of PortTable::Choose. The listener lives until Forget,
+  // Port 0: one is chosen; errors are those of PortTable::Choose. The listener lives until Forget,
   // which refuses the requests that it does not know of.
   absl::StatusOr<uint16_t> Listen(ServiceListener& listener, uint16_t port) REQUIRES_NIC_MUTEX;
   void Forget(ServiceListener& listener) REQUIRES_NIC_MUTEX;
 
-  // One that nobody listens at, for whoever will listen later. kResourceExhausted: there is none.
+  // Returns a port without a listener. kResourceExhausted: there is none.
   absl::StatusOr<uint16_t> ChoosePort() REQUIRES_NIC_MUTEX { return listeners_.ChooseFree(); }
 
-  // The oldest request that the listener does not know of. Each is to be answered.
+  // Returns the oldest request that the listener does not know of. Each must be answered.
   std::optional<ServiceRequest> Take(ServiceListener& listener) REQUIRES_NIC_MUTEX;
 
-  // What is about the request itself is filled in. kCancelled: it has been rejected meanwhile.
+  // Sends `answer`, with the request's fields filled in. kCancelled: the request has been rejected
+  // meanwhile.
   absl::Status Answer(uint64_t request, const SidrRepMad& answer) REQUIRES_NIC_MUTEX;
 
-  // Asks who serves `address` (a device and a port there), seen as `port`; 0 is chosen. The asker,
-  // which asks nothing else, lives until it is told or Forget. kInvalidArgument: no such address.
+  // Asks the service at `address` (a device and a port there), seen as `port`; 0 is chosen. The
+  // asker, which asks nothing else, lives until Tell or Forget. kInvalidArgument: no such address.
   absl::Status Ask(ServiceAsker& asker, const Address& address, uint16_t port,
                    const ServiceData& private_data) REQUIRES_NIC_MUTEX;
   void Forget(ServiceAsker& asker) REQUIRES_NIC_MUTEX;
@@ -114,7 +114,7 @@ class ServiceResolution final {
   size_t answers_kept() const REQUIRES_NIC_MUTEX { return answered_.size(); }
 
  private:
-  // By what a repetition is known: the sender's device, its transaction and ID.
+  // Identifies repetitions: the sender's device, its transaction and ID.
   using Name = std::tuple<Address, uint64_t, uint32_t>;
 
   struct Request {
@@ -126,7 +126,7 @@ class ServiceResolution final {
     ServiceRequest told;
     ServiceListener* listener = nullptr;  // until that knows of it
     std::optional<SidrRepMad> answer;
-    uint64_t answered_as = 0;  // in answered_
+    uint64_t answered_as = 0;  // its key in answered_
     Alarm limit;
   };
 

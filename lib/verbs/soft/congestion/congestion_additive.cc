@@ -1,4 +1,4 @@
-// A window that is increased step by step and decreased by halves, as TCP's.
+// A window that grows step by step and is halved, as TCP's.
 #include <algorithm>
 
 #include "lib/verbs/soft/congestion/congestion.h"
@@ -72,7 +72,7 @@ class AdditiveWindow final : public Congestion {
   uint32_t acknowledged_ = 0;  // since the window last grew by one
   bool measured_ = false;
   base::Duration smoothed_;   // round trip
-  base::Duration deviation_;  // how far it is from that, on average
+  base::Duration deviation_;  // its average distance from smoothed_
 };
 
 }  // namespace

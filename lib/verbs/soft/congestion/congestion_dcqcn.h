@@ -4,9 +4,8 @@
 //
 // A notification sets the target rate to the current one and cuts the current one by alpha / 2.
 // From then on a timer and a byte counter raise it: each time one of them comes round, the rate
-// goes half of the way to its target. The first `fast_recovery` rounds leave the target where it
-// is;
-// then it grows by `additive_increase`, and once both have come round more often than that, by
+// goes half of the way to its target. The first `fast_recovery` rounds keep the target; then it
+// grows by `additive_increase`, and once both have come round more often than that, by
 // `hyper_increase`. At the line's rate the limit ends.
 //
 // Timers cost no events: they are looked at when a packet is sent or a notification comes.
@@ -24,31 +23,29 @@ class Congestion;
 // Bits per second: keeps the gap between two packets well below a time-out.
 constexpr uint64_t kLeastLineRate = 1'000'000;
 
-// The paper's names, and its values where it gives one. Rates in bits per second.
+// The paper's names, and its values if it gives one. Rates in bits per second.
 struct DcqcnParameters {
-  // 0: what the port says, or 100 Gb/s, and what nothing limits leaves as fast as the port takes
-  // it.
-  // Else it is paced by this, as a port in software does not do itself.
+  // 0: the port's rate, or 100 Gb/s, and a flow without limit leaves as fast as the port takes it.
+  // Else such a flow is paced by this, as a port in software does not do itself.
   uint64_t line_rate = 0;
   uint64_t minimum_rate = 100'000'000;                  // at least kLeastLineRate
   double g = 1.0 / 256;                                 // how fast alpha follows
   base::Duration alpha_timer = base::Microseconds(55);  // K: alpha decays once in this without a notification
   base::Duration rate_timer = base::Microseconds(55);   // T
-  uint64_t byte_counter = 10'000'000;                   // B, as they are on the wire
+  uint64_t byte_counter = 10'000'000;                   // B, bytes on the wire
   uint32_t fast_recovery = 5;                           // F
   uint64_t additive_increase = 40'000'000;              // R_AI
   uint64_t hyper_increase = 200'000'000;                // R_HAI; the paper gives none
-  // A flow that did not send, since its timer was late, say, may make up for this much. In virtual
-  // time timers are exact.
+  // Time that a flow may make up for when it did not send, since its timer was late, say. In
+  // virtual time timers are exact.
   base::Duration catch_up;
 
-  // For a network in real time whose links have this rate, in bits per second: the paper's steps
-  // are a thousandth of its 40 Gb/s, so these are of `rate`. Timers may be late.
+  // For a network in real time whose links have `rate`, in bits per second: the paper's steps are a
+  // thousandth of its 40 Gb/s, so these are of `rate`. Timers may be late.
   static DcqcnParameters InRealTime(uint64_t rate);
 };
 
-// `packets` is the window, which it leaves alone; `line_rate` counts where the parameters name
-// none.
+// `packets` is the window, which stays; `line_rate` counts if the parameters have none.
 std::unique_ptr<Congestion> MakeDcqcn(const DcqcnParameters& parameters, uint32_t packets, uint64_t line_rate);
 
 }  // namespace tokamak::verbs::soft

@@ -72,12 +72,12 @@ class FaultyPort final : public ForwardingPort {
   }
 
  private:
-  // Packets that are handed on in one Send.
+  // Packets handed on in one Send.
   static constexpr size_t kBatch = 64;
 
   bool delays() const { return faults_.delay > base::Duration(); }
 
-  // How many of these, whose first has number_, share a fate; a damaged one is alone.
+  // Returns how many of these, from number_ on, share a fate; a damaged one is alone.
   size_t LengthOfPart(absl::Span<const Packet> packets) const {
     const PacketFate fate = FateOf(faults_, number_);
     size_t length = 1;
@@ -124,7 +124,7 @@ class FaultyPort final : public ForwardingPort {
     timer_ = loop_.RunAt(held_.front().due(), [this] { Release(); });
   }
 
-  // Sends what has been held back for long enough.
+  // Sends packets that have been held back for long enough.
   void Release() {
     while (!held_.empty() && held_.front().due() <= loop_.Now()) {
       batch_.clear();
@@ -164,7 +164,7 @@ class FaultyPort final : public ForwardingPort {
   std::deque<KeptPacket> held_;
   std::vector<Packet> batch_;
   bool waits_for_inner_ = false;
-  mutable bool busy_ = false;  // somebody was told so
+  mutable bool busy_ = false;  // true if that was reported
   base::Timer timer_;
 };
 

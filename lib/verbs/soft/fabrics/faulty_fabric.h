@@ -1,11 +1,11 @@
-// FaultyFabric is another fabric on a bad day: of what its ports send it loses some, damages some,
-// and holds all of it back for a while, as a seed has it.
+// FaultyFabric is another fabric on a bad day: it loses some of its ports' packets, damages some,
+// and delays them all, as a seed has it.
 //
-// What becomes of a packet follows from the seed and from its number (how many its port had sent
-// before it) alone: who sends the same packets in the same order sees the same faults again.
-// Packets are never put into another order.
+// A packet's fate follows from the seed and from its number (how many its port had sent before it)
+// alone: the same packets in the same order meet the same faults again. Packets are never
+// reordered.
 //
-// While it is down, its ports send and receive nothing, and nobody is told.
+// While it is down, its ports send and receive nothing, silently.
 //
 // Thread rule: as the fabric inside, which must outlive this one, as this one must its ports.
 #pragma once
@@ -21,8 +21,8 @@
 namespace tokamak::verbs::soft {
 
 struct FabricFaults {
-  double loss = 0;        // the share of packets that is lost, 0 to 1
-  double corruption = 0;  // the share of the others that arrives damaged: its receiver drops it
+  double loss = 0;        // share of packets that is lost, 0 to 1
+  double corruption = 0;  // share of the others that arrives damaged: its receiver drops it
   base::Duration delay;   // of each packet
   uint64_t seed = 1;
 
@@ -33,14 +33,14 @@ enum class PacketFate : uint8_t { kArrives, kIsLost, kIsDamaged };
 
 PacketFate FateOf(const FabricFaults& faults, uint64_t number);
 
-// Of all ports of a fabric.
+// Counts over all ports of a fabric.
 struct FaultCounters {
   uint64_t lost = 0;
   uint64_t damaged = 0;
   uint64_t while_down = 0;  // sent and received
 };
 
-// What a faulty fabric and its ports share.
+// The state that a faulty fabric and its ports share.
 struct FaultyLink {
   bool up = true;
   FaultCounters counters;

@@ -1,5 +1,4 @@
-// ForwardingPort does all that another port does, by that port: what derives from it changes some
-// of it.
+// ForwardingPort does all that another port does, by that port; subclasses change some of it.
 //
 // Thread rule: as Port.
 #pragma once
@@ -19,8 +18,7 @@ namespace tokamak::verbs::soft {
 class ForwardingPort : public Port {
  public:
   // Opens the port inside, at `fabric`, before all else. `callbacks` run as long as that port
-  // lives, which is beyond the members of what derives from it: they are of the loop on which this
-  // is dropped.
+  // lives, beyond the members of subclasses, on the loop on which this is dropped.
   absl::Status OpenInner(Fabric& fabric, base::EventLoop& loop, const Address& address, PortCallbacks callbacks) {
     absl::StatusOr<std::unique_ptr<Port>> port = fabric.Open(loop, address, std::move(callbacks));
     if (port.ok()) inner_ = *std::move(port);

@@ -1,9 +1,9 @@
-// TapFabric shows a WireTap what passes through another fabric, as the datagrams that it would be
-// on a wire. So a simulated run becomes a capture file that Wireshark reads. (A udp fabric shows
-// its real ones itself: UdpFabricOptions::tap.)
+// TapFabric shows a WireTap the packets through another fabric, as datagrams on a wire. So a
+// simulated run becomes a capture file for Wireshark. (A udp fabric shows its own:
+// UdpFabricOptions::tap.)
 //
-// Thread rule: as the fabric inside. The fabric inside and the tap must outlive this one, and this
-// one its ports.
+// Thread rule: as the fabric inside. That fabric and the tap must outlive this one, and this one
+// its ports.
 #pragma once
 
 #include <memory>
@@ -17,8 +17,8 @@ namespace tokamak::verbs::soft {
 
 class TapFabric final : public Fabric {
  public:
-  // Where all ends of a fabric are tapped, showing both would show each packet twice; what is lost
-  // is sent only.
+  // If all ends of a fabric are tapped, kBoth would show each packet twice; lost packets are only
+  // sent.
   enum class Shows { kSent, kReceived, kBoth };
 
   TapFabric(Fabric& inner, WireTap& tap, Shows shows) : inner_(inner), tap_(tap), shows_(shows) {}

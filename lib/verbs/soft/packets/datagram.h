@@ -1,5 +1,5 @@
-// One whole packet as the bytes of one UDP datagram, for whoever wants them in one piece: the
-// byte-exact test mode, capture files. The udp fabric does the same without copying the payload.
+// One whole packet as the bytes of one UDP datagram, in one piece: for the byte-exact test mode and
+// capture files.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace tokamak::verbs::soft {
 
-// A port that is opened at 0 has RoCE's.
+// Returns `address`, with RoCE's port instead of port 0.
 Address WithRocePort(Address address);
 
-// Where a packet to `peer` goes that leaves from `local`: a port of 0 is the one that the sender
-// has itself, so devices at another port than RoCE's meet as those at RoCE's do.
+// Returns the destination of a packet from `local` to `peer`: port 0 is the sender's own, so
+// devices at another port than RoCE's meet as those at RoCE's do.
 Address DestinationOf(const Address& peer, const Address& local);
 
 // Writes BTH to ICRC to `out`, which has room for kMaxDatagram bytes; returns the length. `flow` is

@@ -23,9 +23,9 @@ constexpr uint32_t kIpv4TotalLength = kOnes + 2;
 constexpr uint32_t kIpv4Identification = kOnes + 4;
 constexpr uint32_t kIpv6PayloadLength = kOnes + 4;
 
-// ISA-L computes in wide vector registers and returns with their upper halves in use. Code for
-// narrow ones, such as ours, then pays for saving and restoring them at each change between the
-// two: more than the CRC of a packet costs.
+// ISA-L leaves the upper halves of wide vector registers in use. Code for narrow ones, such as
+// ours, then pays for saving and restoring them at each change: more than the CRC of a packet
+// costs.
 #if defined(__x86_64__)
 const bool kHasWideRegisters = __builtin_cpu_supports("avx");
 __attribute__((target("avx"))) void ClearWideRegisters() { _mm256_zeroupper(); }

@@ -1,10 +1,10 @@
 // The ICRC closes every RoCEv2 packet: a CRC-32 over all that no router may change, from the IP
 // header to the pad bytes.
 //
-// It covers the IP identification, which a UDP socket neither sets nor shows. Sending, we know it
-// (see udp/udp_fabric.h); receiving, IdentificationSolver finds it: a CRC is linear, so what a
-// wrong identification does to it is a combination of 16 known words. docs/packets.md shows the
-// bytes covered. (7.8.1, annex A17)
+// It covers the IP identification, which a UDP socket neither sets nor shows. A sender knows it
+// (see udp/udp_fabric.h); a receiver solves for it: a CRC is linear, so a wrong identification
+// changes it by a combination of 16 known words. docs/packets.md shows the bytes covered. (7.8.1,
+// annex A17)
 //
 // Law: nothing here allocates.
 #pragma once
@@ -26,16 +26,16 @@ class IcrcFlow final {
   // IPv4's DF bit.
   IcrcFlow(const Address& source, const Address& destination, bool dont_fragment = true);
 
-  // The CRC over the pseudo header and `headers`: BTH and what follows it up to the payload, at
-  // most kMaxHeaderLength bytes. `datagram_length` counts the UDP payload, BTH to ICRC. IPv6 has no
-  // identification and ignores it.
+  // Returns the CRC over the pseudo header and `headers`: BTH and its extended headers, at most
+  // kMaxHeaderLength bytes. `datagram_length` counts the UDP payload, BTH to ICRC. IPv6 has no
+  // identification.
   uint32_t Start(uint16_t identification, absl::Span<const uint8_t> headers, uint32_t datagram_length) const;
 
-  // Goes on over payload slices and pad, in order. After the last, the CRC is the ICRC: stored
+  // Continues over payload slices and pad, in order. The last CRC is the ICRC: stored
   // little-endian.
   static uint32_t Extend(uint32_t crc, const uint8_t* bytes, uint64_t length);
 
-  // The ICRC that the whole datagram should end with. At least a BTH and an ICRC long.
+  // Returns the ICRC that a datagram, at least a BTH and an ICRC long, should end with.
   uint32_t OfDatagram(uint16_t identification, absl::Span<const uint8_t> datagram) const;
 
   bool is_ipv4() const { return is_ipv4_; }
@@ -55,15 +55,15 @@ class IdentificationSolver final {
  public:
   // `computed` is the ICRC for identification `assumed`, `received` the packet's own. Returns the
   // identification that makes them equal; none exists for a corrupt packet (a random error slips
-  // through once in 65,536, so try a likely identification first). `datagram_length` as above;
-  // longer than the longest packet: none.
+  // through once in 65,536, so try a likely identification first), or for a `datagram_length` (as
+  // above) beyond the longest packet.
   std::optional<uint16_t> Solve(uint16_t assumed, uint32_t computed, uint32_t received, uint32_t datagram_length);
 
  private:
   static constexpr uint32_t kBits = 16;
 
-  // What each identification bit does to the CRC, in echelon form: column i alone among those from
-  // i on has bit pivot[i].
+  // The change of the CRC by each identification bit, in echelon form: column i alone among those
+  // from i on has bit pivot[i].
   struct Columns {
     uint32_t datagram_length = 0;
     std::array<uint32_t, kBits> column;

@@ -1,5 +1,5 @@
-// The IP header of a packet, for those who show it: capture files, and the 40 bytes before a
-// received datagram. What is on a wire is written by the kernel, or by udp/ipv4.h.
+// The IP header of a packet, for capture files, and for the 40 bytes before a received datagram.
+// The kernel, or udp/ipv4.h, writes those on a wire.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Which opcodes a request has on its way: those of its packets, and that of its completion.
+// The opcodes of a request's packets, and of its completion.
 #pragma once
 
 #include "lib/verbs/soft/packets/packet.h"
@@ -6,7 +6,7 @@
 
 namespace tokamak::verbs::soft {
 
-// Of a SEND's or WRITE's packet that is its first, its last, both or neither.
+// Returns the opcode of a SEND's or WRITE's packet: its first, its last, both or neither.
 PacketOpcode DataOpcode(Opcode opcode, bool first, bool last);
 
 CompletionOpcode ToCompletionOpcode(Opcode opcode);

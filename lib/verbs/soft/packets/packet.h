@@ -1,7 +1,7 @@
-// Packet is one RoCEv2 packet, decoded: the headers that it has and where its payload lies.
+// Packet is one RoCEv2 packet, decoded: its headers, and where its payload lies.
 //
-// Between our own parts a packet travels like this; only fabrics with a wire (udp, pcap, the
-// byte-exact test mode) turn it into bytes, see wire.h. docs/packets.md draws every header.
+// Only fabrics with a wire (udp, pcap, the byte-exact test mode) turn it into bytes, see wire.h.
+// docs/packets.md draws every header.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace tokamak::verbs::soft {
 // 3168)
 enum class Ecn : uint8_t { kNotCapable = 0, kCapable1 = 1, kCapable0 = 2, kMarked = 3 };
 
-constexpr uint32_t kHeldPackets = 128;  // that a selective NAK tells of
+constexpr uint32_t kHeldPackets = 128;  // packets in the map of a selective NAK
 constexpr uint32_t kPsnMask = 0xffffff;
 constexpr uint32_t kMaxPayloadSlices = 8;
 constexpr uint64_t kMaxMessage = uint64_t{1} << 31;  // bytes; so no message spans more than half of the PSNs (9.7.2)
@@ -25,16 +25,16 @@ constexpr uint32_t kManagementQueuePair = 1;         // QP 1 carries CM MADs
 constexpr uint32_t kManagementQkey = 0x80010000;     // (3.5.3)
 constexpr uint16_t kDefaultPkey = 0xffff;
 constexpr uint16_t kRoceUdpPort = 4791;
-// A private dialect: where a node's second software NIC is, which moves its bulk.
+// A private dialect: the port of a node's second software NIC, for bulk.
 constexpr uint16_t kBulkUdpPort = kRoceUdpPort + 1;
 constexpr uint8_t kNotificationDscp = 48;  // of congestion notifications: a class of their own
 
 struct PayloadSlice {
-  const uint8_t* data = nullptr;  // null: bytes of a phantom region, which are nowhere (verbs::kPhantom)
+  const uint8_t* data = nullptr;  // null: bytes of a phantom region, which has no memory (verbs::kPhantom)
   uint32_t length = 0;
 };
 
-// All of a packet but its payload.
+// All of a packet except its payload.
 struct PacketHeaders {
   // BTH (9.2)
   PacketOpcode opcode = PacketOpcode::kAcknowledge;
@@ -63,11 +63,10 @@ struct PacketHeaders {
   Ecn ecn = Ecn::kNotCapable;
   uint8_t dscp = 0;  // 6 bits
 
-  // Where it came from (received) or goes to (sent), as fabrics write it: `port` is the UDP port
-  // where that applies. What is sent to port 0 goes to the port that the sender has itself.
+  // Its source (received) or destination (sent), as fabrics write it: `port` is the UDP port if
+  // there is one. Port 0 of a destination is the sender's own.
   Address peer;
-  // Received: the IP address of the multicast group that it was sent to; zeros where it was sent to
-  // the port's own.
+  // Received: the IP address of the packet's multicast group; zeros if it came to the port's own.
   std::array<uint8_t, 16> group{};
   bool came_to_group() const { return group != std::array<uint8_t, 16>{}; }
   // udp: the flow's source port, chosen by the queue pair (for ECMP); 0 lets the fabric choose
@@ -100,14 +99,13 @@ inline Address FromFabricAddress(const Address& address) {
 }
 
 struct Packet : PacketHeaders {
-  // The payload, without padding. Looked at by the fabric during Send only (it copies, or hands it
-  // to the kernel, before it returns), and by the receiver during the callback only.
+  // The payload, without padding. The fabric reads it during Send only (it copies it, or hands it
+  // to the kernel), the receiver during the callback only.
   uint32_t slices = 0;
   PayloadSlice payload[kMaxPayloadSlices];
 
-  // As new, at little cost, since this is done for each packet: slices, which nobody looks at
-  // beyond the first `slices`, are left as they are, and the headers are copied from constants,
-  // which is faster than making them.
+  // Makes it as new, at little cost, for each packet: slices are not read beyond the first
+  // `slices`, and copying headers from constants is faster than making them.
   void Reset() {
     static_cast<PacketHeaders&>(*this) = kFreshHeaders;
     slices = 0;

@@ -38,7 +38,7 @@ void MakeUdpHeader(const Datagram& datagram, size_t udp_length, uint8_t* udp) {
   checksum.Add({udp, kUdpHeaderLength});
   for (const PayloadSlice& piece : datagram.pieces) checksum.Add({piece.data, piece.length});
   const uint16_t sum = checksum.Get();
-  base::StoreBig16(udp + 6, sum == 0 ? 0xffff : sum);  // 0 would say that there is none
+  base::StoreBig16(udp + 6, sum == 0 ? 0xffff : sum);  // 0 would mean that there is none
 }
 
 }  // namespace

@@ -1,9 +1,8 @@
-// PcapWriter keeps datagrams in a file that Wireshark and tshark read: IP and UDP headers are made
-// again as they were on the wire (RoCEv2 is then decoded unasked), times are to the nanosecond.
+// PcapWriter keeps datagrams in a file that Wireshark and tshark read: with IP and UDP headers as
+// on the wire (RoCEv2 is then decoded unasked), and times to the nanosecond.
 //
-// The file is whole at any moment: records are written one or many at a time, never a part, and at
-// latest kFlushDelay after they were shown; so a program that is killed loses that much at most,
-// and none if it drops its writer.
+// The file is whole at any moment: whole records are written, at latest kFlushDelay after they were
+// shown; so a program that is killed loses that much at most, and none if it drops its writer.
 //
 // Thread rule: one loop's thread. Writing may wait for the disk: a capture slows down what it
 // watches.
@@ -39,8 +38,7 @@ class PcapWriter final : public WireTap {
 
   void Show(const Datagram& datagram) override;
 
-  // Writes what waits. The first error is kept, nothing is written after it, and it is returned
-  // each time.
+  // Writes what waits. The first error is kept and returned each time; after it nothing is written.
   absl::Status Flush();
 
   uint64_t packets_written() const { return packets_written_; }
@@ -62,7 +60,7 @@ class PcapWriter final : public WireTap {
   const File file_;
   const PcapOptions options_;
   std::vector<uint8_t> waiting_;  // whole records
-  uint64_t file_bytes_ = 0;       // with those that wait
+  uint64_t file_bytes_ = 0;       // with waiting_
   uint64_t packets_written_ = 0;
   uint64_t packets_left_out_ = 0;
   absl::Status status_;

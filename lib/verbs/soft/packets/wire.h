@@ -1,9 +1,9 @@
-// Between a Packet and the bytes of a UDP datagram: BTH | extended headers | payload | pad | ICRC.
+// Conversion between a Packet and the bytes of a UDP datagram: BTH | extended headers | payload |
+// pad | ICRC.
 //
-// Encoding gives the headers and the trailer and leaves the payload where it lies; decoding points
-// into the datagram. Neither allocates or copies payload. The ICRC is computed beside it (icrc.h),
-// since it covers addresses as well. Numbers are big-endian, but for the ICRC. docs/packets.md
-// draws every header.
+// Encoding makes the headers and the trailer; decoding points into the datagram. Neither allocates
+// or copies payload. The ICRC, which covers addresses as well, is computed beside it (icrc.h).
+// Numbers are big-endian, except the ICRC. docs/packets.md draws every header.
 #pragma once
 
 #include <cstdint>
@@ -27,17 +27,17 @@ constexpr uint32_t kBthMaskedByte = 4;
 // Zero bytes that round the payload up to whole words.
 constexpr uint32_t PadLength(uint32_t payload_length) { return -payload_length & 3; }
 
-// All bytes of the packet after the UDP header.
+// Returns the packet's bytes after the UDP header.
 uint32_t DatagramLength(const Packet& packet);
 
-// What the packet takes of an Ethernet link: with preamble, gap, Ethernet, IP and UDP headers.
+// Returns the packet's bytes on an Ethernet link, with preamble, gap, Ethernet, IP and UDP headers.
 uint32_t EthernetBytes(const Packet& packet);
 
 // Writes BTH and extended headers to `header`, which has room for kMaxHeaderLength bytes; returns
 // how many. The opcode must be known; numbers must fit their fields.
 uint32_t EncodeHeader(const Packet& packet, uint8_t* header);
 
-// Why a datagram is no packet.
+// The fault of a datagram that is no packet.
 enum class DecodeResult : uint8_t {
   kOk,
   kTooShort,          // no room for a BTH and an ICRC
@@ -53,11 +53,11 @@ constexpr uint32_t kDecodeResults = 9;
 const char* ToString(DecodeResult result);
 
 // Reads a datagram, ICRC included but not checked. With kOk all of `*packet` is set except `peer`,
-// `source_port`, `ecn` and `dscp`, its payload points into `datagram`; otherwise `*packet` is
-// undefined. Reads nothing outside `datagram`.
+// `source_port`, `ecn` and `dscp`, and its payload points into `datagram`; otherwise `*packet` is
+// undefined. Reads no byte outside `datagram`.
 [[nodiscard]] DecodeResult Decode(absl::Span<const uint8_t> datagram, Packet* packet);
 
-// The ICRC at the end of a datagram of at least kMinDatagram bytes.
+// Returns the ICRC at the end of a datagram of at least kMinDatagram bytes.
 uint32_t ReceivedIcrc(absl::Span<const uint8_t> datagram);
 
 }  // namespace tokamak::verbs::soft

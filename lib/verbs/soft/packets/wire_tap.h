@@ -1,5 +1,4 @@
-// WireTap is shown every datagram that a fabric with a wire sends or receives: a pcap file
-// (pcap.h), or a test that looks.
+// WireTap sees every datagram that a fabric with a wire sends or receives.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +16,7 @@ struct Datagram {
   Address destination;
   uint16_t identification = 0;            // IPv4's; the one that the ICRC covers
   uint8_t traffic_class = 0;              // DSCP and ECN, as IPv4's type of service has them
-  absl::Span<const PayloadSlice> pieces;  // what follows the UDP header, in order: BTH to ICRC
+  absl::Span<const PayloadSlice> pieces;  // the bytes after the UDP header, in order: BTH to ICRC
 };
 
 class WireTap {

@@ -200,7 +200,7 @@ bool ConnectedCore::Emit() {
   return answers || requests;
 }
 
-// The notification point of DCQCN. A pair that is not connected has no peer to tell.
+// The notification point of DCQCN, for a queue pair with a peer to notify.
 void ConnectedCore::OnMarked(const Packet& packet) {
   ++counters.marks_received;
   const bool connected = state() == QueuePairState::kReadyToReceive || state() == QueuePairState::kReadyToSend;

@@ -1,5 +1,5 @@
-// ExpectedAnswers are the answers to READ requests and atomics that are on the wire, and what they
-// hold of the NIC's READ budget.
+// ExpectedAnswers are the answers to READs and atomics on the wire, and their part of the READ
+// budget.
 //
 // Law: at most kMaxReads, by rising sequence. Thread rule: under the NIC's mutex.
 #pragma once
@@ -20,10 +20,10 @@ class ExpectedAnswers final {
 
   uint32_t count() const { return count_; }
 
-  // One that ends before sequence `end`, with `bytes` taken from the budget. There must be room.
+  // Adds one that ends before sequence `end`, with `bytes` of the budget. There must be room.
   void Add(uint64_t end, uint64_t bytes) { ring_[(first_ + count_++) % kMaxReads] = {end, bytes}; }
 
-  // Those that end at `sequence` or before have come.
+  // Removes the answers that end at `sequence` or before.
   void RemoveUpTo(uint64_t sequence) {
     while (count_ > 0 && ring_[first_].end <= sequence) RemoveFirst();
   }

@@ -1,8 +1,7 @@
-// HeldPackets keeps what a peer sent after a packet that is still missing (selective repeat), until
-// its turn comes.
+// HeldPackets keeps a peer's packets behind a gap (selective repeat) until their turn comes.
 //
-// Bounded: packets further ahead than kHeldPackets are not kept. Nothing is allocated before the
-// first is; afterwards memory is used again.
+// Bound: packets further ahead than kHeldPackets are not kept. No memory is allocated before the
+// first is; then it is used again.
 // Thread rule: under the NIC's mutex.
 #pragma once
 
@@ -19,7 +18,7 @@ class HeldPackets final {
  public:
   bool empty() const { return count_ == 0; }
 
-  // The packet that came for this sequence, or null.
+  // Returns the packet of this sequence, or null.
   const Packet* Find(uint64_t sequence) const {
     if (empty()) return nullptr;
     const Place& place = places_[sequence % kHeldPackets];
@@ -46,7 +45,7 @@ class HeldPackets final {
     return true;
   }
 
-  // It must be here.
+  // Drops one that must be here.
   void Drop(uint64_t sequence) {
     places_[sequence % kHeldPackets].full = false;
     --count_;
@@ -60,7 +59,7 @@ class HeldPackets final {
     return count;
   }
 
-  // Which of the kHeldPackets after `expected` are here, the next one in the lowest bit.
+  // Returns which of the kHeldPackets after `expected` are here, the next one in the lowest bit.
   std::array<uint64_t, kHeldPackets / 64> Map(uint64_t expected) const {
     std::array<uint64_t, kHeldPackets / 64> map = {};
     for (uint32_t i = 0; i < kHeldPackets; ++i) {
@@ -77,7 +76,7 @@ class HeldPackets final {
     std::vector<uint8_t> bytes;
   };
 
-  std::vector<Place> places_;  // by sequence, modulo their number
+  std::vector<Place> places_;  // index: sequence modulo their number
   uint32_t count_ = 0;
 };
 

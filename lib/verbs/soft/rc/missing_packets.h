@@ -1,5 +1,5 @@
-// MissingPackets are those that selective NAKs ask for: each is sent again alone, once. One that is
-// lost again is for the time-out.
+// MissingPackets are those that selective NAKs ask for: each is sent again alone, once. A second
+// loss is for the time-out.
 //
 // Bound: a window of packets. Thread rule: under the NIC's mutex.
 #pragma once
@@ -18,8 +18,8 @@ class MissingPackets final {
  public:
   bool empty() const { return sequences_.empty(); }
 
-  // Takes what is missing before the last packet that the peer has: what is behind that may still
-  // be on its way. The first that it has not is `unacked`; nothing from `sent` on was sent.
+  // Adds the packets missing before the last that the peer has: later ones may still be on their
+  // way. `unacked` is the first that it lacks; packets from `sent` on were never sent.
   void Add(const Packet& nak, uint64_t unacked, uint64_t sent) {
     const auto has = [&](uint64_t sequence) {
       const uint64_t i = sequence - unacked - 1;
@@ -34,7 +34,7 @@ class MissingPackets final {
     taken_to_ = std::max(taken_to_, end);
   }
 
-  // The next, which is taken out; nothing: none that is still unacknowledged is left.
+  // Takes out the next and returns it; nothing when no unacknowledged one is left.
   std::optional<uint64_t> Next(uint64_t unacked) {
     while (next_ < sequences_.size() && sequences_[next_] < unacked) ++next_;
     if (next_ < sequences_.size()) return sequences_[next_++];
@@ -43,7 +43,6 @@ class MissingPackets final {
     return std::nullopt;
   }
 
-  // Everything is sent again, or nothing any more.
   void Clear() {
     sequences_.clear();
     next_ = 0;
@@ -52,8 +51,8 @@ class MissingPackets final {
 
  private:
   std::vector<uint64_t> sequences_;
-  size_t next_ = 0;        // of these
-  uint64_t taken_to_ = 0;  // what is before was taken from an earlier NAK, or was not missing then
+  size_t next_ = 0;        // index in sequences_
+  uint64_t taken_to_ = 0;  // earlier ones are done, or were not missing
 };
 
 }  // namespace tokamak::verbs::soft

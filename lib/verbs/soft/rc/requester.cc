@@ -14,8 +14,8 @@
 namespace tokamak::verbs::soft {
 namespace {
 
-// The peer is asked for an acknowledgement after this many packets at the latest, and often enough
-// to keep a window moving.
+// The peer acknowledges after this many packets at the latest, and often enough to keep a window
+// moving.
 constexpr uint32_t kMaxPacketsPerAck = 32;
 constexpr uint32_t kAcksPerWindow = 4;
 constexpr int64_t kAsksPerTimeout = 4;
@@ -79,7 +79,7 @@ bool Requester::Emit(Share* share) {
     if (position_ == slot.end) ++cursor_;
   }
   if (cursor_ == sends_.tail() && missing_.empty()) return false;  // its owner rings when there is more
-  // Now and not in its next turn, which would then only find that it is too early.
+  // Asked now: its next turn would only find that it is too early.
   return queue_pair_.MaySend();
 }
 
@@ -100,7 +100,7 @@ bool Requester::StartNext() {
   return true;
 }
 
-// A fence waits for READs and atomics, that of an invalidate for everything. (10.8.3.3)
+// A fence waits for READs and atomics, that of an invalidate for all requests. (10.8.3.3)
 bool Requester::MayStart(const SendSlot& slot) const {
   if (!slot.fence) return true;
   return slot.opcode == Opcode::kLocalInvalidate ? oldest_ == started_ : unanswered_ == 0;
@@ -113,7 +113,7 @@ bool Requester::CarryOut(const SendSlot& slot) {
   return true;
 }
 
-// Request cursor_ was carried out when it started. Returns false when that failed: nothing after it
+// Passes request cursor_, already carried out. Returns false when that failed: no request after it
 // goes.
 bool Requester::PassLocal() {
   if (sends_.at(cursor_).refused) {
@@ -125,8 +125,8 @@ bool Requester::PassLocal() {
   return true;
 }
 
-// Chosen once for each READ: one that is asked again is cut in the same places, since a responder
-// knows a request only as all new or all old.
+// Chosen once for each READ: a repeated one is cut alike, since a responder knows a request only as
+// all new or all old.
 uint32_t Requester::PiecePackets() const {
   const uint32_t mtu = queue_pair_.mtu();
   const uint32_t several = std::max(window_ / kPiecesPerWindow, std::min(kLeastPiece, window_));
@@ -158,7 +158,7 @@ bool Requester::MayGather(uint64_t index, uint64_t sequence) const {
   return soft::MayGather(nic_state_.keys, queue_pair_.domain(), slot, offset, std::min(mtu, slot.length - offset));
 }
 
-// The packet of request `index` that has this sequence.
+// Adds the packet of request `index` that has this sequence.
 Packet& Requester::AddData(uint64_t index, uint64_t sequence, Share* share) {
   const SendSlot& slot = sends_.at(index);
   const uint32_t mtu = queue_pair_.mtu();
@@ -180,14 +180,15 @@ Packet& Requester::AddData(uint64_t index, uint64_t sequence, Share* share) {
   return packet;
 }
 
-// One packet that the peer misses. It is in the budget already. Returns false where there is none.
+// Sends one packet that the peer misses, which is in the budget already. Returns false when there
+// is none.
 bool Requester::EmitRepeat(Share* share) {
   const std::optional<uint64_t> sequence = missing_.Next(unacked_);
   if (!sequence.has_value()) return false;
   uint64_t index = oldest_;
   while (sends_.at(index).end <= *sequence) ++index;
   if (!MayGather(index, *sequence)) {
-    GoBack(Loss::kGap);  // and there finds out again that it may not
+    GoBack(Loss::kGap);  // which finds again that it may not
     return false;
   }
   AddData(index, *sequence, share).ack_request = true;
@@ -211,7 +212,7 @@ bool Requester::EmitRead(SendSlot& slot, Share* share) {
   const uint64_t offset = (position_ - slot.first) * mtu;
   const uint32_t length = static_cast<uint32_t>(std::min<uint64_t>(packets * mtu, slot.length - offset));
   if (!nic_state_.reads.Take(length, expected_.count() == 0)) {
-    if (position_ == unacked_) retransmit_.Cancel();  // nothing is asked that could be answered
+    if (position_ == unacked_) retransmit_.Cancel();  // no answer is outstanding
     queue_pair_.WaitForReads(expected_.count() == 0);
     return false;
   }
@@ -250,10 +251,10 @@ bool Requester::EmitAtomic(SendSlot& slot, Share* share) {
   return true;
 }
 
-// Also where others go next: the turn after that may have to wait for room that only
-// acknowledgements give back. Where room is scarce, somebody may get no other turn, so whoever
-// waits for no acknowledgement asks for one. And where packets leave so slowly, be it by their rate
-// or because a thousand take turns, that the time-out could come first.
+// A packet also asks at the end of a turn, since the next may have to wait for room that only
+// acknowledgements give back; when room is scarce and no packet on its way asks, since there may be
+// no other turn; and when packets leave so slowly, by their rate or because a thousand take turns,
+// that the time-out could come first.
 bool Requester::WantsAck(bool last_of_message, const Share& share) {
   ++since_ack_request_;
   if (position_ == unacked_) quiet_since_ = nic_state_.alarms.now();
@@ -293,8 +294,7 @@ void Requester::Halt(CompletionStatus status) {
   if (oldest_ == cursor_) Fail(status, 0);
 }
 
-// Those that went before going back were given back then: acknowledged late, they cost nothing any
-// more.
+// Packets sent before going back are given back already: acknowledged late, they cost nothing.
 void Requester::GiveBackSends(uint64_t packets) {
   const uint64_t held = std::min(packets, charged_);
   charged_ -= held;
@@ -419,7 +419,7 @@ void Requester::OnAtomicAcknowledge(const Packet& packet) {
   CompleteOldest();
 }
 
-// The request that is answered with `sequence`, or null when that is not its turn.
+// Returns the request that `sequence` answers, or null when that is not its turn.
 SendSlot* Requester::Answered(const Packet& packet, uint64_t sequence) {
   if (sequence >= sent_) {
     ++queue_pair_.counters.answers_bad;
@@ -429,7 +429,7 @@ SendSlot* Requester::Answered(const Packet& packet, uint64_t sequence) {
     ++queue_pair_.counters.answers_stale;
     return nullptr;
   }
-  // An answer acknowledges whatever came before its request.
+  // An answer acknowledges all requests before its own.
   if (!AcknowledgeUpTo(sequence)) return nullptr;
   SendSlot& slot = sends_.at(oldest_);
   if (slot.wants_answer()) return &slot;
@@ -438,7 +438,7 @@ SendSlot* Requester::Answered(const Packet& packet, uint64_t sequence) {
   return nullptr;
 }
 
-// Returns false when something before `end` needs an answer of its own, which must have been lost.
+// Returns false when a request before `end` needs an answer of its own, which was lost.
 bool Requester::AcknowledgeUpTo(uint64_t end) {
   while (unacked_ < end) {
     SendSlot& slot = sends_.at(oldest_);
@@ -471,7 +471,7 @@ void Requester::CompleteOldest() {
   cursor_ = std::max(cursor_, oldest_);
 }
 
-// Those that were carried out and have nothing before them any more.
+// Completes those without any before them.
 void Requester::CompleteLocal() {
   for (; oldest_ < started_ && sends_.at(oldest_).is_local() && !sends_.at(oldest_).refused; ++oldest_) {
     Complete(oldest_, CompletionStatus::kSuccess, 0);
@@ -503,7 +503,7 @@ void Requester::FinishTurn() {
     retransmit_.Cancel();
     overdue_.Cancel();
   } else {
-    // From now on: something must come within the time-out agreed, and should come sooner.
+    // From now on an answer must come within the time-out agreed, and should come sooner.
     SetRetransmit();
     SetOverdue();
   }
@@ -511,8 +511,8 @@ void Requester::FinishTurn() {
   if (halted_ != CompletionStatus::kSuccess && oldest_ == cursor_) Fail(halted_, 0);
 }
 
-// Copies that wait for the port, of packets that were sent again and acknowledged meanwhile:
-// completions are told next, and then the owner may write that memory.
+// Takes out waiting copies of acknowledged packets: after the completions the owner may write that
+// memory.
 void Requester::TakeBackMemory() {
   if (nic_state_.outbox.empty()) return;
   nic_state_.counters.dropped_before_send += nic_state_.outbox.DropAcknowledged(queue_pair_.number(), unacked_);
@@ -520,8 +520,7 @@ void Requester::TakeBackMemory() {
 
 void Requester::SetRetransmit() { retransmit_.Set(AckTimeout(AckTimeoutCode(queue_pair_.reliability().ack_timeout))); }
 
-// What is overdue again and again, without a round trip to learn from, is given twice the time each
-// time.
+// Doubles the time after each overdue answer without a measured round trip.
 void Requester::SetOverdue() {
   overdue_.Cancel();
   excused_ = false;
@@ -533,8 +532,8 @@ void Requester::SetOverdue() {
   overdue_at_ = nic_state_.alarms.now() + delay;
 }
 
-// One packet at a time is timed, and only when it was not sent again: else its answer may be that
-// to the first try.
+// Times one packet at a time, and only one that was not sent again: else its answer may be that to
+// the first try.
 void Requester::MeasureRoundTrip() {
   if (!timing_ || unacked_ <= timed_) return;
   timing_ = false;
@@ -563,8 +562,7 @@ void Requester::WaitUntilReady(uint8_t timer) {
   ready_again_.Set(NotReadyDelay(timer));
 }
 
-// Something at unacked_ was lost. Told twice about the same loss it does nothing: a second loss is
-// for OnOverdue.
+// Goes back, once for one loss: a second loss is for OnOverdue.
 void Requester::ResendFromGap() {
   if (went_back_at_ == unacked_) return;
   GoBack(Loss::kGap);
@@ -581,8 +579,8 @@ void Requester::GoBack(Loss loss) {
   halted_ = CompletionStatus::kSuccess;
   expected_.Clear();
   GiveBackSends(charged_);
-  // Time runs again when something is sent again; that may have to wait. What is only overdue gets
-  // no more of it.
+  // Time runs again with the next packet, which may have to wait. The time-out of an overdue answer
+  // goes on.
   overdue_.Cancel();
   if (loss != Loss::kOverdue) retransmit_.Cancel();
   queue_pair_.MarkReady();
@@ -597,15 +595,15 @@ void Requester::OnTimeout() {
   }
   ++timeouts_;
   GoBack(Loss::kTimeout);
-  went_back_at_ = 0;  // what is told from now on is news
+  went_back_at_ = 0;  // later reports are news
 }
 
-// A last packet, its answer or what was sent again got lost: nobody tells. This is no retry that
-// was agreed: the time-out goes on.
+// Sends again: a last packet, its answer or a repetition got lost, which nobody reports. It is no
+// agreed retry: the time-out goes on.
 void Requester::OnOverdue() {
   if (!running_ || !outstanding() || ready_again_.set()) return;
   if (!excused_ && nic_state_.alarms.now() - overdue_at_ > nic_state_.options.pause) {
-    // It was this NIC that paused: what came meanwhile may not have been looked at.
+    // This NIC paused: answers that came meanwhile may not have been looked at.
     excused_ = true;
     overdue_.Set(nic_state_.options.pause);
     return;
@@ -613,7 +611,7 @@ void Requester::OnOverdue() {
   ++queue_pair_.counters.answers_overdue;
   ++overdue_in_a_row_;
   GoBack(Loss::kOverdue);
-  went_back_at_ = 0;  // what is told from now on is news
+  went_back_at_ = 0;  // later reports are news
 }
 
 void Requester::Fail(CompletionStatus status, uint32_t provider_code) {
@@ -629,7 +627,7 @@ void Requester::Flush(CompletionStatus first, uint32_t provider_code) {
   Forget(tail);
 }
 
-// Requests before `tail` are over. Those that the owner posts meanwhile are not.
+// Ends the requests before `tail`, not those that the owner posts meanwhile.
 void Requester::Forget(uint64_t tail) {
   running_ = false;
   progressed_ = false;

@@ -1,26 +1,26 @@
 // Requester is the sending half of a reliable connection: it turns send requests into packets and
 // answers into completions.
 //
-// There is no copy of what was sent: a packet is made from its sequence number and the request that
-// it belongs to, the first time and each time again (go-back-N). The requests form one line:
+// Sent packets are not copied: each is made from its sequence number and its request, the first
+// time and each time again (go-back-N). The requests form one line:
 //
 //        oldest_                 cursor_              started_          tail
 //          |  partly or not       |  being sent,       |  not begun      |
 //          |  acknowledged        |  or again          |                 |
 //       unacked_              position_              next_                        (sequences)
 //
-// A READ takes as many sequences as its answer has packets. It goes out as a chain of READ
-// requests, each for a piece that fits the windows, so that an answer never arrives faster than it
-// can be taken; a piece is outstanding until its last byte is here.
+// A READ takes as many sequences as its answer has packets. It goes out as a chain of READ requests
+// for pieces that fit the windows, so that an answer never arrives faster than it can be taken; a
+// piece is outstanding until its last byte is here.
 //
-// Requests that need no packet (binding and invalidating windows) are carried out when they start,
-// once, and then only wait for those before them to complete.
+// Requests without a packet (binding and invalidating windows) are carried out once, when they
+// start, and then wait for those before them to complete.
 //
 // Law: oldest_ <= cursor_ <= started_ <= tail; unacked_ <= position_ <= next_; unacked_ lies in
 // request oldest_.
 // Law: requests complete in order, each once.
-// Law: time runs (retransmit_, overdue_) only while something is out, unacked_ < position_; after
-// an overdue answer also until it is sent again.
+// Law: time runs (retransmit_, overdue_) only while packets are out, unacked_ < position_; after an
+// overdue answer also until it is sent again.
 // Thread rule: under the NIC's mutex.
 #pragma once
 
@@ -45,20 +45,20 @@ class Requester final {
  public:
   Requester(NicState& nic_state, ConnectedCore& queue_pair, Congestion& congestion);
 
-  // ReadyToSend: packets start at `psn`.
+  // Starts in ReadyToSend, at `psn`.
   void Start(uint32_t psn) REQUIRES_NIC_MUTEX;
 
-  // Everything posted is forgotten, without completions. The owner's thread calls.
+  // Forgets all requests, without completions. The owner's thread calls.
   void Reset() REQUIRES_NIC_MUTEX { Forget(sends_.tail()); }
 
-  // Everything posted completes: the oldest with `first`, the others flushed.
+  // Completes all requests: the oldest with `first`, the others flushed.
   void Flush(CompletionStatus first, uint32_t provider_code) REQUIRES_NIC_MUTEX;
 
   void OnAcknowledge(const Packet& packet) REQUIRES_NIC_MUTEX;
   void OnReadResponse(const Packet& packet) REQUIRES_NIC_MUTEX;
   void OnAtomicAcknowledge(const Packet& packet) REQUIRES_NIC_MUTEX;
 
-  // After the answers of one turn.
+  // Called after the answers of one turn.
   void FinishTurn() REQUIRES_NIC_MUTEX;
 
   // See ConnectedCore::Emit.
@@ -81,7 +81,7 @@ class Requester final {
   void Sent(uint64_t packets) REQUIRES_NIC_MUTEX;
   void Halt(CompletionStatus status) REQUIRES_NIC_MUTEX;
 
-  // Being answered.
+  // Answers.
   SendSlot* Answered(const Packet& packet, uint64_t sequence) REQUIRES_NIC_MUTEX;
   bool AcknowledgeUpTo(uint64_t end) REQUIRES_NIC_MUTEX;
   void Progress(uint64_t to) REQUIRES_NIC_MUTEX;
@@ -90,7 +90,7 @@ class Requester final {
   void Complete(uint64_t index, CompletionStatus status, uint32_t provider_code) REQUIRES_NIC_MUTEX;
   void OnNak(uint8_t syndrome) REQUIRES_NIC_MUTEX;
 
-  // Trouble.
+  // Losses and failures.
   void Fail(CompletionStatus status, uint32_t provider_code) REQUIRES_NIC_MUTEX;
   void WaitUntilReady(uint8_t timer) REQUIRES_NIC_MUTEX;
   void ResendFromGap() REQUIRES_NIC_MUTEX;
@@ -106,7 +106,7 @@ class Requester final {
   void Forget(uint64_t tail) REQUIRES_NIC_MUTEX;
 
   bool outstanding() const { return unacked_ < sent_; }
-  // One of the packets on their way asked for an acknowledgement; after going back none has.
+  // True if one of the packets on their way asked for an acknowledgement.
   bool awaits_ack() const { return unacked_ < asked_ && asked_ <= position_; }
   void GiveBackSends(uint64_t packets) REQUIRES_NIC_MUTEX;
 
@@ -124,12 +124,12 @@ class Requester final {
   uint64_t position_ = 0;
   uint64_t next_ = 0;
   uint64_t sent_ = 0;          // one past the last that was ever sent
-  uint64_t recovered_ = 0;     // losses before this were told to congestion_ already
-  uint64_t went_back_at_ = 0;  // unacked_ at the last go-back; the same loss is not answered twice
+  uint64_t recovered_ = 0;     // losses before this were reported to congestion_
+  uint64_t went_back_at_ = 0;  // unacked_ at the last go-back; one loss is answered once
   uint32_t window_ = 1;        // packets
   uint32_t since_ack_request_ = 0;
   uint64_t asked_ = 0;         // one past the packet that asked last
-  base::Time quiet_since_;     // when it did, or the oldest unacknowledged went where none has
+  base::Time quiet_since_;     // the time of that packet, or of the oldest unacknowledged if none asked
   uint32_t acknowledged_ = 0;  // packets, in this turn
   bool progressed_ = false;
 
@@ -139,14 +139,14 @@ class Requester final {
   MissingPackets missing_;
 
   CompletionStatus halted_ =
-      CompletionStatus::kSuccess;  // request cursor_ cannot be sent; it fails when it is the oldest
+      CompletionStatus::kSuccess;  // why request cursor_ cannot be sent; it fails when it is the oldest
   bool running_ = false;
   uint32_t timeouts_ = 0;
   uint32_t not_ready_ = 0;
-  uint32_t overdue_in_a_row_ = 0;  // since the last round trip that was measured
+  uint32_t overdue_in_a_row_ = 0;  // overdue answers since the last measured round trip
   base::Time overdue_at_;          // when overdue_ should come due
-  bool excused_ = false;           // it came due too late, and was put off for once
-  bool timing_ = false;            // a round trip: of `timed_`, sent at `timed_at_`
+  bool excused_ = false;           // true if it came due too late, and was put off once
+  bool timing_ = false;            // true while the round trip of `timed_`, sent at `timed_at_`, is measured
   uint64_t timed_ = 0;
   base::Time timed_at_;
   Alarm retransmit_;

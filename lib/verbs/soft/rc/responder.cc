@@ -12,8 +12,8 @@
 namespace tokamak::verbs::soft {
 namespace {
 
-// READs and atomics that may be asked for again. A peer that has more outstanding than are served
-// shall hear that, in its turn, and not wait for an answer that it lost.
+// READs and atomics that may be asked for again. A peer with more outstanding than are served must
+// hear that in its turn, and not wait for an answer that it lost.
 constexpr size_t kLeastRemembered = 16;
 
 uint64_t AtomicallyUpdate(uint8_t* memory, const Packet& packet) {
@@ -64,7 +64,7 @@ void Responder::OnRequest(const Packet& packet) {
   if (!held_.empty()) TakeHeld();
 }
 
-// The packet that is expected.
+// Takes the expected packet.
 void Responder::Take(const Packet& packet) {
   gap_told_ = false;
   nak_due_ = 0;
@@ -80,14 +80,14 @@ void Responder::Take(const Packet& packet) {
   OweAnswer();
 }
 
-// Those that waited for what has come now. Where another is missing, the peer is told.
+// Takes held packets whose turn has come. If another is missing, a NAK says so.
 void Responder::TakeHeld() {
   while (running_ && !fault_ && nak_due_ == 0) {
     const uint64_t sequence = expected_;
     const Packet* const packet = held_.Find(sequence);
     if (packet == nullptr) break;
     --queue_pair_.counters.requests_held;
-    held_.Drop(sequence);  // it stays where it is until the next Put
+    held_.Drop(sequence);  // it stays in place until the next Put
     Take(*packet);
   }
   if (!running_ || held_.empty() || nak_due_ != 0) return;
@@ -104,7 +104,7 @@ bool Responder::Execute(const Packet& packet) {
   return Refuse(kInvalidRequestNak);
 }
 
-// Whether a packet of `kind` may come here and is as long as its place in the message demands.
+// Returns true if a packet of `kind` may come here and has the length of its place in the message.
 // (9.7.4.1)
 bool Responder::FitsMessage(const Packet& packet, Message kind) {
   if (message_ != (Begins(packet.opcode) ? Message::kNone : kind)) return false;
@@ -147,8 +147,7 @@ bool Responder::ExecuteSend(const Packet& packet) {
   return true;
 }
 
-// The peer hands back `key`, which is that of a window bound for it. Answers by its right that wait
-// are lost.
+// Takes back the key of a window bound for the peer. Waiting answers by its right are lost.
 void Responder::Invalidate(uint32_t key) {
   CHECK(nic_state_.keys.Invalidate(queue_pair_.domain(), key));
   nic_state_.counters.dropped_before_send += nic_state_.outbox.DropKey(key);
@@ -170,8 +169,8 @@ bool Responder::ExecuteWrite(const Packet& packet) {
   if (ends ? length != left : length >= left) return Refuse(kInvalidRequestNak);
   if (ends && HasImmediate(packet.opcode) && !receives_.available()) return NotReady();
   if (write_length_ > 0) {
-    // The whole range when it begins, so that nothing is written where not all may be; then piece
-    // by piece, since a region may go away meanwhile.
+    // The whole range is checked when it begins, so that no byte is written unless all may be; then
+    // piece by piece, since a region may go away meanwhile.
     const bool begins = Begins(packet.opcode);
     uint8_t* memory = nic_state_.keys.Remote(queue_pair_.asker(), write_key_, write_address_ + bytes_,
                                              begins ? write_length_ : length, kRemoteWrite);
@@ -258,7 +257,7 @@ void Responder::OnDuplicate(const Packet& packet, uint64_t sequence) {
     return;
   }
   const Response* const served = served_.Find(packet, sequence, queue_pair_.mtu());
-  if (served == nullptr) return;  // in silence: an answer, even a NAK, would tell whoever guesses
+  if (served == nullptr) return;  // in silence: an answer, even a NAK, would help a guess
   Response response = *served;
   response.first = response.position = response.base = sequence;
   response.msn = msn_;
@@ -281,7 +280,7 @@ void Responder::OnGap(const Packet& packet, uint64_t sequence) {
 }
 
 bool Responder::NotReady() {
-  gap_told_ = true;  // what follows this packet is no gap
+  gap_told_ = true;  // packets after this one show no gap
   nak_due_ = kNotReadyNak | NotReadyCode(queue_pair_.reliability().rnr_delay);
   OweAnswer();
   return false;
@@ -310,8 +309,8 @@ void Responder::OnRequestInError(const Packet& packet) {
   ++queue_pair_.counters.requests_refused;
   const uint64_t sequence = ended_ ? ExtendPsn(packet.psn, ended_->sequence) : 0;
   if (!ended_ || sequence > ended_->sequence) return;
-  // The NAK acknowledges what was carried out before it, but for answers that the peer missed:
-  // those it cannot get any more.
+  // The NAK acknowledges the requests carried out before it, except those whose answers the peer
+  // missed and cannot get any more.
   const bool wants_answer = packet.opcode == PacketOpcode::kReadRequest ||
                             packet.opcode == PacketOpcode::kCompareSwap || packet.opcode == PacketOpcode::kFetchAdd;
   const uint64_t at = wants_answer ? sequence : ended_->sequence;
@@ -346,8 +345,8 @@ void Responder::Stop() {
 
 // ---- Answering.
 
-// An answer that READ data does not have to go before goes before the data of all queue pairs. On
-// the wire it is of their class: else it could overtake READ data, which would then seem lost.
+// An answer without READ data before it goes before the data of all queue pairs. On the wire it is
+// of their class: else it could overtake READ data, which would then seem lost.
 void Responder::OweAnswer() {
   if (AnswersFirst()) {
     queue_pair_.MarkAnswer();
@@ -385,7 +384,7 @@ bool Responder::Emit(Share* share) {
     if (response.position == response.end) responses_.PopFront();
   }
   if (fault_) {
-    // Going to Error takes packets out of the outbox again: first the answers must be gone.
+    // Going to Error takes packets out of the outbox: first the answers must be gone.
     if (nic_state_.outbox.CountOf(queue_pair_.number()) > 0) return true;
     const Fault fault = *fault_;
     End(fault);
@@ -403,9 +402,9 @@ bool Responder::Emit(Share* share) {
   return false;
 }
 
-// One packet of `response`. Returns false when it cannot be answered any more.
+// Adds one packet of `response`. Returns false when it cannot be answered any more.
 bool Responder::EmitResponse(Response& response, Share* share) {
-  if (response.position + 1 == expected_) ack_due_ = false;  // this packet says it too
+  if (response.position + 1 == expected_) ack_due_ = false;  // this packet acknowledges, too
   if (response.atomic) {
     Packet& packet = queue_pair_.AddPacket(PacketOpcode::kAtomicAcknowledge, response.position);
     packet.syndrome = kAck;
@@ -448,13 +447,13 @@ bool Responder::EmitResponse(Response& response, Share* share) {
   return true;
 }
 
-// The region or window of a READ went away while it was being answered.
+// Refuses a READ whose region or window went away meanwhile.
 void Responder::RefuseResponse(const Response& response) {
   const Fault fault{kRemoteAccessNak, response.position, CompletionStatus::kFlushed};
   if (response.replay) {
     // A late duplicate may ask for memory that the owner has long taken back: no reason to end the
-    // connection here. Nobody learns a key by the NAK: this READ was served once, and the key opens
-    // nothing any more.
+    // connection. The NAK reveals no key: this READ was served once, and the key opens nothing any
+    // more.
     responses_.PopFront();
     if (!nic_state_.outbox.full()) EmitAcknowledge(fault.syndrome, fault.sequence);
     return;

@@ -1,16 +1,15 @@
-// Responder is the receiving half of a reliable connection: it takes requests in order, carries
-// them out and answers.
+// Responder is the receiving half of a reliable connection: it carries requests out in order and
+// answers.
 //
-// Only the packet that is expected is carried out. One from the past is a duplicate: it is answered
-// again, never done again, and a READ or atomic only where it was served before
-// (served_requests.h). One from the future shows a gap: the peer is told once, then all is
-// dropped until the expected one comes. (9.7.5) With selective repeat it is kept instead, and the
-// peer is told each time what is here.
+// Only the expected packet is carried out. One from the past is a duplicate: it is answered again,
+// never done again, and a READ or atomic only if it was served before (served_requests.h). One from
+// the future shows a gap: the peer gets one NAK, then all is dropped until the expected one comes.
+// (9.7.5) With selective repeat it is kept instead, and each NAK says which packets are here.
 //
 // Answers go out in the order of the requests, READ data among them; acknowledgements of one turn
-// become one packet. What a peer may not do ends the connection: the requests before are answered,
-// then a NAK says why, then the queue pair is in Error. The NAK is repeated when the peer asks
-// again.
+// become one packet. A violation by the peer ends the connection: the requests before it are
+// answered, then a NAK says why (once more when the peer asks again), and the queue pair is in
+// Error.
 //
 // Thread rule: under the NIC's mutex.
 #pragma once
@@ -36,38 +35,37 @@ class Responder final {
  public:
   Responder(NicState& nic_state, ConnectedCore& queue_pair);
 
-  // ReadyToReceive: the peer's packets start at `psn`.
+  // Starts in ReadyToReceive, at the peer's `psn`.
   void Start(uint32_t psn) REQUIRES_NIC_MUTEX;
 
-  // Receives are forgotten, without completions, and so is why the connection ended. The owner's
-  // thread calls.
+  // Forgets receives, without completions, and why the connection ended. The owner's thread calls.
   void Reset() REQUIRES_NIC_MUTEX;
 
-  // Receives complete: the oldest with `first`, the others flushed.
+  // Completes receives: the oldest with `first`, the others flushed.
   void Flush(CompletionStatus first) REQUIRES_NIC_MUTEX;
 
   void OnRequest(const Packet& packet) REQUIRES_NIC_MUTEX;
 
-  // A request that meets the queue pair in Error.
+  // Answers a request in Error.
   void OnRequestInError(const Packet& packet) REQUIRES_NIC_MUTEX;
 
   // See ConnectedCore::Emit and EmitAnswer.
   bool Emit(Share* share) REQUIRES_NIC_MUTEX;
   void EmitAnswer() REQUIRES_NIC_MUTEX;
 
-  // The queue pair ends: what it took and has not acknowledged yet is acknowledged now.
+  // Acknowledges what was taken, before the queue pair ends.
   void AcknowledgeLast() REQUIRES_NIC_MUTEX;
 
  private:
   enum class Message : uint8_t { kNone, kSend, kWrite };
-  // Why the connection has to end.
+  // A reason to end the connection.
   struct Fault {
     uint8_t syndrome;
     uint64_t sequence;
     CompletionStatus receive_status;
   };
 
-  // One request in its turn; each returns whether it was carried out.
+  // Carry out a request; return true if they did.
   bool Execute(const Packet& packet) REQUIRES_NIC_MUTEX;
   bool ExecuteSend(const Packet& packet) REQUIRES_NIC_MUTEX;
   bool ExecuteWrite(const Packet& packet) REQUIRES_NIC_MUTEX;
@@ -101,21 +99,21 @@ class Responder final {
 
   // The message that is arriving.
   Message message_ = Message::kNone;
-  uint32_t bytes_ = 0;  // of it, so far
+  uint32_t bytes_ = 0;  // its bytes so far
   uint64_t write_address_ = 0;
   uint32_t write_key_ = 0;
   uint32_t write_length_ = 0;
 
-  // What the peer has to be told.
+  // Owed to the peer.
   bool ack_due_ = false;
   uint8_t nak_due_ = 0;    // a syndrome, or 0
-  bool gap_told_ = false;  // silence until expected_ comes
-  HeldPackets held_;       // selective repeat: what came after expected_
+  bool gap_told_ = false;  // true: no further NAK until expected_ comes
+  HeldPackets held_;       // selective repeat: packets after expected_
   ResponseQueue responses_;
-  std::optional<Fault> fault_;  // waits for the answers before it to be gone
+  std::optional<Fault> fault_;  // waits until the answers before it are gone
   std::optional<Fault> ended_;  // the NAK that ended the connection
   bool ended_due_ = false;
-  uint64_t ended_due_at_ = 0;  // the sequence that it is to name
+  uint64_t ended_due_at_ = 0;  // the sequence that it names
 
   ServedRequests served_;
 };

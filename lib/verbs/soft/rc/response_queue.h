@@ -1,9 +1,8 @@
-// ResponseQueue holds the READs and atomics that a responder has taken and not yet answered, in the
-// order of their packets.
+// ResponseQueue holds READs and atomics that are not yet answered, in the order of their packets.
 //
-// An answer to a READ is many packets and may have to wait for the port, and meanwhile the peer may
-// ask again for a part that it missed, cut differently. What is asked again replaces what was asked
-// before, packet by packet.
+// The answer to a READ is many packets and may wait for the port; meanwhile the peer may ask again
+// for a part that it missed, cut differently. The later request replaces the earlier, packet by
+// packet.
 //
 // Law: responses are in the order of their sequences and do not overlap.
 #pragma once
@@ -16,7 +15,7 @@ namespace tokamak::verbs::soft {
 
 struct Response {
   bool atomic = false;
-  bool replay = false;  // asked for again
+  bool replay = false;  // true if asked for again
   uint64_t first = 0;   // sequences [first, end): the answer's packets
   uint64_t end = 0;
   uint64_t position = 0;  // the next to be sent
@@ -44,14 +43,14 @@ class ResponseQueue final {
   void PopFront();
   void Clear();
 
-  // For a request that came in its turn. Returns false when there is no room.
+  // Adds the response to a new request. Returns false when there is no room.
   bool Append(const Response& response);
 
-  // For a request that was answered before, or is being answered. Returns false, having changed
+  // Adds the response to a request that was, or is being, answered. Returns false, having changed
   // nothing, when there is no room.
   bool Replay(const Response& response);
 
-  // Those that were appended and are not answered.
+  // Responses that were appended, not replayed.
   size_t fresh() const { return fresh_; }
 
  private:

@@ -1,4 +1,4 @@
-// What the first byte of an AETH says. (9.7.5, table 44)
+// The first byte of an AETH. (9.7.5, table 44)
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ enum Syndrome : uint8_t {
   kRemoteOperationNak = 0x63,
 };
 
-// Bits 6 and 5 say which; bit 7 is reserved.
+// Bits 6 and 5 are the kind; bit 7 is reserved.
 inline bool IsAck(uint8_t syndrome) { return (syndrome & 0x60) == 0; }
 inline bool IsNotReady(uint8_t syndrome) { return (syndrome & 0x60) == 0x20; }
 inline uint8_t NotReadyCodeOf(uint8_t syndrome) { return syndrome & 0x1f; }

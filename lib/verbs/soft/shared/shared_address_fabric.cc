@@ -78,10 +78,10 @@ class SharedPort final : public Port {
   }
 
  private:
-  // How long until another look at a name, or a port, that is between two owners.
+  // The time until another look at a name, or a port, that is between two owners.
   static constexpr base::Duration kRetry = base::Milliseconds(1);
   static constexpr base::Duration kLongestRetry = base::Milliseconds(100);
-  static constexpr base::Duration kSettled = base::Milliseconds(200);  // once that was said
+  static constexpr base::Duration kSettled = base::Milliseconds(200);  // after a warning
 
   bool IsNear(const Packet& packet) const {
     return packet.peer.ip == address_.ip && (packet.peer.port == 0 || packet.peer.port == address_.port);
@@ -96,7 +96,7 @@ class SharedPort final : public Port {
   // Takes the name, or waits for its owner's end.
   void Elect() {
     name_ = BindName(SOCK_SEQPACKET, WireName(address_));
-    // Nobody is accepted: those who connect only wait for the end.
+    // Connections are not accepted: they only wait for the end.
     if (holds_name() && listen(name_.get(), NumberShare::kShares) == 0) {
       election_retry_ = kRetry;
       return;
@@ -116,8 +116,8 @@ class SharedPort final : public Port {
       });
       return;
     }
-    // Between two owners a name is for a moment. A stranger's, or one that nobody lets us wait for,
-    // is looked for less and less often.
+    // A name is between two owners for a moment. A stranger's, or one whose owner does not let us
+    // wait, is looked for less and less often.
     LOG_IF(WARNING, election_retry_ == kLongestRetry && !is_anothers_)
         << "no packet may arrive from other machines: who has the address " << address_.ToString()
         << " does not say when it ends";
@@ -125,13 +125,13 @@ class SharedPort final : public Port {
     election_retry_ = election_retry_ < kLongestRetry ? std::min(election_retry_ * 2, kLongestRetry) : kSettled;
   }
 
-  // The owner of the name is gone, or was not to be found.
+  // Succeeds an owner of the name that is gone, or was not to be found.
   void Succeed() {
     Elect();
     if (holds_name()) TakePort(kRetry);
   }
 
-  // The one that had the port may not have let it go yet.
+  // Tries until the former owner of the port has let it go.
   void TakePort(base::Duration retry) {
     const absl::Status held = Hold();
     if (held.ok()) return TellReady();
@@ -154,7 +154,7 @@ class SharedPort final : public Port {
     return absl::OkStatus();
   }
 
-  // What came is for us, mostly.
+  // Packets from the wire are mostly for us.
   void OnWire(absl::Span<const Packet> packets) {
     const std::shared_ptr<const bool> open = open_;
     size_t begin = 0;
@@ -180,9 +180,9 @@ class SharedPort final : public Port {
   std::unique_ptr<ShmPort> neighbours_;
   std::unique_ptr<Port> wire_;
   std::set<Address> groups_;
-  os::FileDescriptor name_;    // of the wire, when we hold it
-  os::FileDescriptor holder_;  // ends with who holds it
-  bool is_anothers_ = false;   // who holds it is a stranger
+  os::FileDescriptor name_;    // of the wire, if we hold it
+  os::FileDescriptor holder_;  // ends with the name's owner
+  bool is_anothers_ = false;   // true if that is a stranger
   base::Duration election_retry_ = kRetry;
   os::FdWatch holder_watch_;
   base::Timer retry_;

@@ -1,11 +1,11 @@
 // SharedAddressFabric is soft:udp for several processes at one address, started and ended in any
-// order, without any right.
+// order, without any privilege.
 //
-// One of them holds the UDP port that peers send to, and hands on what is for another, through
-// memory that they share (ShmFabric); all send for themselves, from ports that only send. What they
-// send each other takes the same memory. Who holds the port is who has the name for it; when that
-// process ends, however it does, the others see a socket end, and one of them takes the name and the
-// port. What was on its way is lost then, as in any network.
+// One of them holds the UDP port that peers send to, and hands on packets for the others, through
+// memory that they share (ShmFabric); all send for themselves, from ports that only send. Packets
+// between them take the same memory. The owner of the name for it holds the port; when that process
+// ends, however it does, the others see a socket end, and one of them takes the name and the port.
+// Packets on their way are lost then, as in any network.
 //
 // Thread rule: the fabric and its ports belong to the one thread of their loop. The fabric must
 // outlive its ports.
@@ -25,8 +25,8 @@ class SharedAddressFabric final : public Fabric {
  public:
   explicit SharedAddressFabric(os::EpollLoop& loop);
 
-  // `loop` is the one that the fabric was made with. Errors: those of UdpFabric, where kAlreadyExists
-  // is for a port that a program of another kind has; those of ShmFabric.
+  // `loop` is the one that the fabric was made with. Errors: those of UdpFabric, where
+  // kAlreadyExists means that a program of another kind has the port; those of ShmFabric.
   absl::StatusOr<std::unique_ptr<Port>> Open(base::EventLoop& loop, const Address& address,
                                              PortCallbacks callbacks) override;
 

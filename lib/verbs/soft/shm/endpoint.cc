@@ -17,10 +17,10 @@
 namespace tokamak::verbs::soft {
 namespace {
 
-// A process that has no descriptor left looks again after this time.
+// How long a process without free descriptors waits to accept again.
 constexpr base::Duration kAcceptRetry = base::Milliseconds(100);
 
-// The next message; nothing of it where it is a stranger's. Negative: there is none.
+// Receives the next message, without its bytes if it is a stranger's. Negative: there is none.
 ssize_t ReceiveTrusted(int socket, absl::Span<uint8_t> to) {
   iovec piece{to.data(), to.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred))];  // no room for descriptors: they are not let in
@@ -86,7 +86,7 @@ bool ShmEndpoint::Poll() {
   bool any = false;
   for (auto link = incoming_.begin(); link != incoming_.end();) {
     const bool drained = Drain(*link);
-    if (!open_) return true;  // and the links are not there any more
+    if (!open_) return true;  // and the links are gone
     const bool is_over = link->ended() && !drained;
     any |= drained || is_over;
     link = is_over ? incoming_.erase(link) : std::next(link);
@@ -104,7 +104,7 @@ void ShmEndpoint::Arm() {
   if (full_link_ != nullptr) full_link_->Arm();
 }
 
-// A batch of a link. Returns whether there was anything.
+// Takes a batch of a link. Returns true if there was anything.
 bool ShmEndpoint::Drain(IncomingLink& link) {
   size_t looked_at = 0, count = 0;
   for (; looked_at < kBatch; ++looked_at) {
@@ -140,7 +140,7 @@ absl::Status ShmEndpoint::Serve(uint64_t service_id) {
     if (errno == EADDRINUSE) return absl::AlreadyExistsError("another program at this address serves it");
     return absl::UnavailableError(absl::StrCat("cannot make a Unix socket: ", std::strerror(errno)));
   }
-  const int yes = 1;  // each message says whose it is
+  const int yes = 1;  // each message names its user
   if (setsockopt(service.socket.get(), SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) != 0) {
     return absl::UnavailableError(absl::StrCat("cannot make a Unix socket: ", std::strerror(errno)));
   }
@@ -203,7 +203,7 @@ OutgoingLink::Result ShmEndpoint::Write(OutgoingLink* link, const Packet& packet
   return result;
 }
 
-// A question that nobody serves is any NIC's to refuse.
+// A question without a service is any NIC's to refuse.
 OutgoingLink::Result ShmEndpoint::WriteMad(const Packet& packet, const Address& to, const Address& source) {
   const MadRoute route = RouteOf(packet);
   if (route.service_id && AskService(*route.service_id, packet, to, source)) return OutgoingLink::Result::kTaken;
@@ -215,7 +215,7 @@ bool ShmEndpoint::AskService(uint64_t service_id, const Packet& packet, const Ad
   const uint32_t length = RecordLength(packet);
   WriteRecord(packet, source, record.data());
   const AbstractName name(ServiceName(to, service_id));
-  // What does not fit there any more is lost.
+  // A message that finds no room is lost.
   return sendto(messenger_.get(), record.data(), length, MSG_NOSIGNAL, name.get(), name.length) >= 0 || errno == EAGAIN;
 }
 

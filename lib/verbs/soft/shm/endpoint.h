@@ -1,9 +1,8 @@
-// ShmEndpoint is one NIC's end of a ShmFabric: the links to and from others, and the services that
-// others may ask it for.
+// ShmEndpoint is one NIC's end of a ShmFabric: the links to and from others, and its services.
 //
-// Law: what was written to a link is published when Send returns.
-// Law: one turn takes a bounded part of what a link brings, whatever its writer does. Links, and
-// what comes to services, are of programs of our user, or of root; others are not looked at.
+// Law: records written to a link are published when Send returns.
+// Law: one turn takes a bounded part of a link's records, whatever its writer does. Links, and
+// messages to services, are of programs of our user, or of root; others are ignored.
 // Bounds: kMostLinks in each direction; a service's socket holds what the kernel lets it.
 // Thread rule: one loop's.
 #pragma once
@@ -32,7 +31,7 @@ class ShmEndpoint final : public os::Poller, public std::enable_shared_from_this
  public:
   static constexpr size_t kMostLinks = 4096;
 
-  // `listener` has the name of the NIC at `address` of the share, and listens.
+  // `listener` listens under the name of the NIC at `address` of the share.
   ShmEndpoint(os::EpollLoop& loop, const Address& address, NumberShare share, os::FileDescriptor listener,
               PortCallbacks callbacks);
 
@@ -63,10 +62,10 @@ class ShmEndpoint final : public os::Poller, public std::enable_shared_from_this
     os::FdWatch watch;
   };
 
-  // Packets that are delivered together, and of a link in one turn.
+  // Packets delivered together, and taken of a link in one turn.
   static constexpr size_t kBatch = 128;
   static constexpr int kAcceptsPerTurn = 16;
-  // After a NIC was not there, it is looked for again this much later.
+  // How long a NIC that was not there is not looked for again.
   static constexpr base::Duration kAbsence = base::Milliseconds(1);
 
   void Accept();
@@ -92,16 +91,16 @@ class ShmEndpoint final : public os::Poller, public std::enable_shared_from_this
   os::PollerHandle poller_;
   std::map<uint64_t, Service> services_;
   std::list<IncomingLink> incoming_;
-  std::list<IncomingLink> closed_;  // with the port, while one may be in use
+  std::list<IncomingLink> closed_;  // a closed port's, since one may be in use
   base::Timer accept_again_;
   std::map<Peer, std::unique_ptr<OutgoingLink>> outgoing_;
   std::map<Peer, base::Time> absent_until_;
-  const Peer* last_peer_ = nullptr;  // of outgoing_, with its link
+  const Peer* last_peer_ = nullptr;  // in outgoing_, with its link
   OutgoingLink* last_link_ = nullptr;
-  OutgoingLink* full_link_ = nullptr;   // that had no room when Send returned
-  std::vector<OutgoingLink*> written_;  // and not published
+  OutgoingLink* full_link_ = nullptr;   // had no room when Send returned
+  std::vector<OutgoingLink*> written_;  // and not published yet
   std::array<Packet, kBatch> batch_;
-  std::array<uint8_t, kMaxRecord> record_;  // of a service
+  std::array<uint8_t, kMaxRecord> record_;  // a service's
 };
 
 }  // namespace tokamak::verbs::soft

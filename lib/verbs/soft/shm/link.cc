@@ -14,9 +14,9 @@
 namespace tokamak::verbs::soft {
 namespace {
 
-// The first message; it has the ring with it.
+// The first message, which the ring comes with.
 constexpr uint32_t kHello = 0x746b6e31;
-constexpr int kMostWakes = 64;  // that are read in one turn
+constexpr int kMostWakes = 64;  // read in one turn
 
 bool SendHello(int socket, int ring) {
   uint32_t hello = kHello;
@@ -29,7 +29,7 @@ bool SendHello(int socket, int ring) {
   return sendmsg(socket, &message, MSG_NOSIGNAL) == sizeof(hello);
 }
 
-// The ring that came with a hello; none where it was none.
+// Returns the ring that came with a hello; none if it was no hello.
 os::FileDescriptor ReceiveHello(int socket) {
   uint32_t hello = 0;
   iovec piece{&hello, sizeof(hello)};
@@ -46,13 +46,13 @@ os::FileDescriptor ReceiveHello(int socket) {
   return std::move(came.front());
 }
 
-// Of a socket that is full there is one to be read already.
+// Wakes the other side. A full socket holds a wake-up already.
 void Wake(int socket) {
   const uint8_t woken = 1;
   if (send(socket, &woken, sizeof(woken), MSG_NOSIGNAL) != sizeof(woken)) return;
 }
 
-// Reads what came, which says nothing but that we are woken. False: the other side is gone.
+// Reads wake-ups. Returns false if the other side is gone.
 bool TakeWakes(int socket) {
   for (int i = 0; i < kMostWakes; ++i) {
     uint8_t woken = 0;

@@ -1,9 +1,8 @@
 // One direction between two NICs of a machine: a ring of packets that one writes and the other
 // reads, with a socket that ends when either of them does.
 //
-// The writer makes the ring and hands it over by the socket's first message. All others say nothing
-// but that there is something to read, or, in the other direction, room again: they are sent to who
-// waits for it, and to nobody else.
+// The writer hands the ring over with the socket's first message. All others are wake-ups, sent
+// only to a side that waits: there is something to read, or, in the other direction, room again.
 // Thread rule: one loop's.
 #pragma once
 
@@ -25,25 +24,25 @@ namespace tokamak::verbs::soft {
 class OutgoingLink final {
  public:
   // A reader that has taken nothing for this long gets no more until it does: its packets are lost,
-  // as on a network, and do not hold up those of others.
+  // as on a network, and do not hold up others.
   static constexpr base::Duration kPatience = base::Milliseconds(10);
 
   enum class Result : uint8_t { kTaken, kFull, kLost };
 
-  // To the NIC of that name. `on_room` runs after kFull when it is armed and there is room, and
-  // after kPatience; `on_end` when the other side is gone, and may drop the link. Null: nobody has
-  // the name, or this process can have no more memory or descriptors.
+  // Connects to the NIC of that name. `on_room` runs after kFull when it is armed and there is
+  // room, and after kPatience; `on_end` when the other side is gone, and may drop the link. Null:
+  // nobody has the name, or this process can have no more memory or descriptors.
   static std::unique_ptr<OutgoingLink> Connect(os::EpollLoop& loop, const std::string& name,
                                                std::function<void()> on_room, std::function<void()> on_end);
 
-  // The packet comes from `source`. It waits for Publish.
+  // Writes a packet that comes from `source`. It waits for Publish.
   Result Write(const Packet& packet, const Address& source);
-  // The other side is to have what was written; wakes it where it waits.
+  // Gives the written packets to the other side; wakes it if it waits.
   void Publish();
 
-  // After kFull: whether there is room again.
+  // After kFull: true if there is room again.
   bool has_room() const { return ring_.has_room(); }
-  // Whoever waits for the loop is woken when there is.
+  // Asks for a wake-up when there is.
   void Arm() { ring_.WaitForRoom(); }
 
  private:
@@ -66,17 +65,17 @@ class IncomingLink final {
  public:
   enum class Found : uint8_t { kNothing, kPacket, kNoPacket };
 
-  // `socket` is one that another NIC connected.
+  // Another NIC connected `socket`.
   IncomingLink(os::EpollLoop& loop, os::FileDescriptor socket);
 
-  // The next record; a packet of it lives until Release.
+  // Returns the next record; its packet lives until Release.
   Found Next(Packet* packet);
-  // The other NIC is gone, or did not keep to what is agreed: what Next finds is all that it had
-  // written until then.
+  // True if the other NIC is gone, or broke the protocol: Next finds only what it had written until
+  // then.
   bool ended() const { return ended_; }
-  // The writer may have the room of what Next gave.
+  // Gives the writer the room of the records that Next returned.
   void Release();
-  // Whoever waits for the loop is woken when there is something.
+  // Asks for a wake-up when there is something to read.
   void Arm() {
     if (ring_) ring_->Arm();
   }

@@ -1,5 +1,5 @@
-// Which of the NICs that share an address a management datagram is for: a question is for the one
-// that serves what it asks for, anything else for the one that gave out the ID that it answers.
+// The route of a management datagram among NICs that share an address: a question is for the one
+// that serves it, any other message for the one that gave out the ID that it answers.
 //
 // Thread rule: none, pure functions.
 #pragma once
@@ -16,8 +16,8 @@ struct MadRoute {
   std::optional<uint32_t> share;  // NumberShare::index
 };
 
-// `packet` is to kManagementQueuePair. Neither: it is no message of a connection manager, or one
-// that any NIC may answer.
+// Returns the route of `packet`, which is to kManagementQueuePair. Neither field: it is no message
+// of a connection manager, or one that any NIC may answer.
 MadRoute RouteOf(const Packet& packet);
 
 }  // namespace tokamak::verbs::soft

@@ -1,9 +1,9 @@
-// How NICs on one machine find each other: by names of Unix sockets in the abstract namespace.
+// Names by which NICs of one machine find each other: Unix sockets in the abstract namespace.
 //
-// A name is of one network namespace, as an IP address is, needs no file and no right, can be taken
-// by one socket at a time, and goes with it however its process ends: so there is nothing to clean
-// up, and no list to keep. Anybody may take one: who has it, or comes to it, is believed only where
-// it runs as our user, or as root.
+// A name is of one network namespace, as an IP address is, needs no file and no privilege, can be
+// taken by one socket at a time, and goes with it however its process ends: so there is no list,
+// and nothing to clean up. Anybody may take one: its owner, or who comes to it, is trusted only
+// when it runs as our user, or as root.
 #pragma once
 
 #include <sys/socket.h>
@@ -17,24 +17,24 @@
 
 namespace tokamak::verbs::soft {
 
-// The first bytes of all of them, after the 0.
+// The first bytes of all names, after the 0.
 constexpr char kNamePrefix[] = "tokamak-nic/1/";
 
 // `address` is as fabrics write it, with its port.
 std::string NicName(const Address& address, uint32_t share);           // a NIC
-std::string ServiceName(const Address& address, uint64_t service_id);  // where a service is asked for
+std::string ServiceName(const Address& address, uint64_t service_id);  // a service
 std::string WireName(const Address& address);                          // the NIC that has the UDP port
 
-// Whether the socket, or what it is connected to, has such a name.
+// Returns true if the socket, or the one that it is connected to, has such a name.
 bool HasNicName(int socket);
 
-// A socket of that type (SOCK_SEQPACKET, SOCK_DGRAM) that does not block and has the name, or is
-// connected to the one that has it. None: the name is taken, or nobody has it; errno says more
-// (EACCES: a program of another user has it).
+// Return a socket of that type (SOCK_SEQPACKET, SOCK_DGRAM) that does not block and has the name,
+// or is connected to the one that has it. None: the name is taken, or nobody has it; errno says
+// more (EACCES: a program of another user has it).
 os::FileDescriptor BindName(int type, const std::string& name);
 os::FileDescriptor ConnectName(int type, const std::string& name);
 
-// Whether a user, as the kernel names him, is ours, or root.
+// Returns true if a user, as the kernel names him, is ours, or root.
 bool IsTrusted(uid_t user);
 
 // The kernel's form of a name.

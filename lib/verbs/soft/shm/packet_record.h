@@ -1,5 +1,5 @@
-// A packet as a record in memory that processes share, or as a message of a Unix socket: where it
-// came from, and its bytes as on a wire (wire.h), but for an ICRC: memory damages nothing.
+// A packet as a record in shared memory, or as a message of a Unix socket: its source, and its
+// bytes as on a wire (wire.h), except for an ICRC: memory damages nothing.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@
 
 namespace tokamak::verbs::soft {
 
-constexpr uint32_t kRecordOrigin = 40;  // bytes before those of the wire
+constexpr uint32_t kRecordOrigin = 40;  // bytes before the wire's
 constexpr uint32_t kMaxRecord = kRecordOrigin + kMaxDatagram;
 
-// How many bytes the record of `packet` has.
+// Returns the bytes of the record of `packet`.
 uint32_t RecordLength(const Packet& packet);
 
-// Writes it to `out`, which has room for that many; `source` is where the packet comes from.
-// Payload without memory becomes zero bytes.
+// Writes it to `out`, which has room for that many bytes, as coming from `source`. Payload without
+// memory becomes zero bytes.
 void WriteRecord(const Packet& packet, const Address& source, uint8_t* out);
 
-// Reads a record; the payload of `packet` points into it. False: it is none. Bytes after it are
-// allowed, up to the next multiple of 8.
+// Reads a record; the payload of `packet` points into it. Returns false if it is none. Bytes after
+// it are allowed, up to the next multiple of 8.
 [[nodiscard]] bool ReadRecord(absl::Span<const uint8_t> record, Packet* packet);
 
 }  // namespace tokamak::verbs::soft

@@ -1,13 +1,13 @@
 // A ring of records in shared memory: one process writes, another reads, and neither asks the
-// kernel for anything while both are at it.
+// kernel for anything while both are busy.
 //
 // The memory holds RingControl in its first page and kRingBytes of records after it. Both sides
-// count bytes that ever went through; a record lies in one piece, so what is left at the end of
-// the ring before one that does not fit is skipped by a record that says so. Who finds nothing to
-// do says that it waits, looks once more, and is then woken by the other side, once.
+// count all bytes ever; a record lies in one piece: one that does not fit the end of the ring
+// follows a record that skips it. A side without anything to do says that it waits, looks once
+// more, and is then woken by the other side, once.
 //
-// Neither believes the other: the reader checks each length before it looks at a record, and a
-// ring that was broken stays broken. Bytes of a record may change while they are read.
+// Neither trusts the other: the reader checks each length before it looks at a record, and a broken
+// ring stays broken. Bytes of a record may change while they are read.
 // Thread rule: a writer, and likewise a reader, is used by one thread at a time.
 #pragma once
 
@@ -39,16 +39,16 @@ class RingWriter final {
   // `memory` has kRingMemory bytes, all zero, and is writable.
   explicit RingWriter(os::MemoryMapping memory);
 
-  // Where the next record may be written, with room for `bytes` (at most kRingBytes / 4). Null: the
-  // ring is full.
+  // Returns memory for the next record of `bytes` (at most kRingBytes / 4). Null: the ring is full.
   uint8_t* Reserve(uint32_t bytes);
-  // The record at the last Reserve is whole, with that many bytes or fewer.
+  // Adds the record at the last Reserve, of that many bytes or fewer.
   void Add(uint32_t bytes);
 
-  // The reader may have what was added. Returns whether it waits, and is to be woken.
+  // Gives the reader what was added. Returns true if it waits, and must be woken.
   bool Publish();
 
-  // From now on the reader wakes when half of the ring is free. False: there is room already.
+  // Asks the reader for a wake-up when half of the ring is free. Returns false if there is room
+  // already.
   bool WaitForRoom();
   bool has_room() const;
 
@@ -59,7 +59,7 @@ class RingWriter final {
   RingControl& control_;
   uint8_t* const records_;
   uint64_t written_ = 0;
-  uint64_t read_ = 0;  // as far as is known
+  uint64_t read_ = 0;  // as far as known
 };
 
 class RingReader final {
@@ -67,21 +67,22 @@ class RingReader final {
   // `memory` has kRingMemory bytes and is writable.
   explicit RingReader(os::MemoryMapping memory);
 
-  // The next record, which lives until Release. Nothing: there is none, or the ring is broken.
-  // Before a Release it returns no more than the ring holds.
+  // Returns the next record, which lives until Release; an empty one if there is none, or the ring
+  // is broken. Before a Release it returns no more than the ring holds.
   absl::Span<const uint8_t> Next();
 
-  // The writer is gone: what it has published is all that there is, whoever still has the memory.
+  // Ends the ring: the writer is gone, and has published all that there is, even if somebody still
+  // has the memory.
   void End();
 
-  // The writer may have the room of all that Next returned. Returns whether it waits, and is to be
+  // Gives the writer the room of all that Next returned. Returns true if it waits, and must be
   // woken.
   bool Release();
 
-  // From now on the writer wakes when it adds something. What came before may still be there.
+  // Asks the writer for a wake-up when it adds something. Earlier records may still be there.
   void Arm() { control_.reader_waits.store(1, std::memory_order_seq_cst); }
 
-  // The writer broke the rules; there will be nothing more.
+  // True if the writer broke the rules; no more records come.
   bool broken() const { return broken_; }
 
  private:
@@ -92,7 +93,7 @@ class RingReader final {
   const uint8_t* const records_;
   uint64_t read_ = 0;
   uint64_t released_ = 0;
-  uint64_t written_ = 0;  // as far as is known
+  uint64_t written_ = 0;  // as far as known
   bool broken_ = false;
   bool ended_ = false;
 };

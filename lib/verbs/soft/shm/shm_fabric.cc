@@ -15,7 +15,7 @@
 namespace tokamak::verbs::soft {
 namespace {
 
-constexpr int kMostWaiting = 256;  // that connected and were not accepted yet
+constexpr int kMostWaiting = 256;  // connected, and not accepted yet
 
 class EndpointPort final : public ShmPort {
  public:

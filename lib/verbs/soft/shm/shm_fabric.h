@@ -1,12 +1,12 @@
-// ShmFabric carries packets between the NICs of one machine, or one container, through memory that
-// their processes share: no packet asks the kernel for anything while both sides are at work.
+// ShmFabric carries packets between the NICs of one machine, or one container, through shared
+// memory: no packet needs the kernel while both sides are at work.
 //
-// Addresses are names here, which need not be of any interface; several NICs may have one. Each is
-// then one of its NumberShare: a packet says by the number of its queue pair which of them it is
-// for, and a connection manager's message by what it answers or asks for.
+// Addresses are names here, and need no interface; several NICs may have one, each with its own
+// NumberShare: a packet says by the number of its queue pair which of them it is for, and a
+// connection manager's message by what it answers or asks for.
 //
-// Whoever shares the network namespace can send to a NIC, as with UDP; nobody is believed more than
-// a network would be. There is no multicast.
+// Programs of our user, or of root, in the same network namespace can send to a NIC; they are
+// trusted no more than a network. There is no multicast.
 // Thread rule: the fabric and its ports belong to the one thread of their loop. The fabric must
 // outlive its ports.
 #pragma once
@@ -21,10 +21,10 @@ namespace tokamak::verbs::soft {
 
 class ShmPort : public Port {
  public:
-  // Hands a packet that came by another way to the NIC at this address that it is for, with
-  // `packet.peer` as its source. False: it is for this one, or there is none that it is for.
+  // Hands a packet that came another way to the NIC at this address that it is for, with
+  // `packet.peer` as its source. Returns false if it is for this one, or for none.
   virtual bool HandOn(const Packet& packet) = 0;
-  // After the last of several that were handed on.
+  // Called after the last of several that were handed on.
   virtual void Publish() = 0;
 };
 

@@ -1,12 +1,11 @@
 // Alarms: many deadlines of the NIC behind one timer of its loop.
 //
-// Time-outs of a NIC are set and moved far more often than they come due, and an owner's thread
-// must be able to set one (a connection's deadline, say) although only the NIC's thread may touch
-// the loop. So a deadline is a field; a move to a later time costs nothing until the earlier one
-// comes due.
+// Time-outs move far more often than they come due, and owners' threads set some (a connection's
+// deadline, say) although only the NIC's thread may touch the loop. So a deadline is a field;
+// moving it later costs nothing until the earlier time comes.
 //
-// Thread rule: everything is under the NIC's mutex. Set and Cancel from any thread; Begin, Fire and
-// End are the NIC's.
+// Thread rule: under the NIC's mutex. Set and Cancel from any thread; Begin, Fire and End are the
+// NIC's.
 #pragma once
 
 #include <cstdint>
@@ -21,18 +20,17 @@ namespace tokamak::verbs::soft {
 
 class AlarmClock;
 
-// One deadline. Dropping it cancels. Neither copied nor moved; must not outlive its clock.
+// One deadline. Dropping it cancels. Must not outlive its clock.
 class Alarm final {
  public:
-  // `on_due` runs on the NIC's thread, under the NIC's mutex. It may set and drop any alarm, this
-  // one too.
+  // `on_due` runs on the NIC's thread, under its mutex. It may set and drop any alarm.
   Alarm(AlarmClock& clock, base::Task on_due) : clock_(clock), on_due_(std::move(on_due)) {}
   ~Alarm() REQUIRES_NIC_MUTEX { Forget(); }
   Alarm(const Alarm&) = delete;
   Alarm& operator=(const Alarm&) = delete;
 
-  // Due once, `delay` from now; replaces what was set. Set outside of the NIC's thread, it counts
-  // from the NIC's next turn.
+  // Makes it due once, `delay` from now, instead of an earlier setting. Outside of the NIC's thread
+  // the delay counts from its next turn.
   void Set(base::Duration delay) REQUIRES_NIC_MUTEX;
   void Cancel() REQUIRES_NIC_MUTEX { set_ = false; }
   bool set() const REQUIRES_NIC_MUTEX { return set_; }
@@ -45,21 +43,20 @@ class Alarm final {
   AlarmClock& clock_;
   const base::Task on_due_;
   bool set_ GUARDED_BY_NIC_MUTEX = false;
-  bool relative_ GUARDED_BY_NIC_MUTEX = false;  // `delay_` counts from the clock's next Begin
-  bool listed_ GUARDED_BY_NIC_MUTEX = false;    // in AlarmClock::relative_
+  bool relative_ GUARDED_BY_NIC_MUTEX = false;  // true if `delay_` counts from the clock's next Begin
+  bool listed_ GUARDED_BY_NIC_MUTEX = false;    // true if in AlarmClock::relative_
   base::Duration delay_ GUARDED_BY_NIC_MUTEX;
   base::Time deadline_ GUARDED_BY_NIC_MUTEX;
-  size_t queued_at_ GUARDED_BY_NIC_MUTEX = SIZE_MAX;  // where in AlarmClock::queue_, as its heap says it
+  size_t queued_at_ GUARDED_BY_NIC_MUTEX = SIZE_MAX;  // its index in AlarmClock::queue_
 };
 
 class AlarmClock final {
  public:
-  // `wake_up` asks, from any thread, for a turn of the NIC soon; `on_timer` starts a turn on the
-  // NIC's thread.
+  // `wake_up` asks for a turn soon, from any thread; `on_timer` starts one on the NIC's thread.
   AlarmClock(base::EventLoop& loop, std::function<void()> wake_up, base::Task on_timer)
       : loop_(loop), wake_up_(std::move(wake_up)), on_timer_(std::move(on_timer)) {}
 
-  // A turn of the NIC: Begin, Fire, whatever it has to do, End.
+  // A turn: Begin, Fire, all its work, End.
   void Begin() REQUIRES_NIC_MUTEX;
   void Fire() REQUIRES_NIC_MUTEX;
   void End() REQUIRES_NIC_MUTEX;
@@ -70,8 +67,7 @@ class AlarmClock final {
  private:
   friend class Alarm;
 
-  // Equal times in the order in which they were set. An entry may be earlier than its alarm's
-  // deadline.
+  // Equal times fire in the order set. An entry may be earlier than its alarm's deadline.
   struct Entry {
     base::Time time;
     uint64_t order;

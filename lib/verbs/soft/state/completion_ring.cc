@@ -39,7 +39,7 @@ void CompletionRing::Arm(bool solicited_only) {
     armed_.store(kArmed, std::memory_order_seq_cst);
     return;
   }
-  // An event asked for by anything is not taken back by asking for less.
+  // Arming for solicited events alone does not replace arming for any.
   uint32_t expected = kNotArmed;
   armed_.compare_exchange_strong(expected, kArmedSolicited, std::memory_order_seq_cst);
 }
@@ -79,7 +79,7 @@ void CompletionRing::Forget(uint32_t number, uint64_t* released) {
   const auto goes = [&](const Entry& entry) {
     return entry.released == released && entry.completion.queue_pair_number == number;
   };
-  std::vector<uint64_t> releases;  // what polling would release, step by step
+  std::vector<uint64_t> releases;  // the steps in which polling would release
   size_t gone = 0;
   for (uint64_t i = head; i != written_; ++i) {
     const Entry& entry = entries_[i & mask_];

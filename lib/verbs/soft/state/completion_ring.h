@@ -1,10 +1,9 @@
 // CompletionRing is the memory of a completion queue: the NIC writes at one end, the owner polls at
 // the other.
 //
-// What the NIC writes becomes visible once per turn, with Publish, which also raises the event if
-// the owner asked for one. No wake-up is lost: the owner arms, then looks at the tail; the NIC
-// moves the tail, then looks at the armed flag; both in one total order, so that one of them sees
-// the other.
+// Completions become visible once per turn, with Publish, which also raises the event that the
+// owner asked for. No wake-up is lost: the owner arms, then looks at the tail; the NIC moves the
+// tail, then looks at the armed flag; in one total order, so that one of them sees the other.
 //
 // Thread rule: Poll, Arm: the owner's thread, never waiting. Push, Publish: under the NIC's mutex.
 // Forget, Release, Resize, Close: the owner's thread under the NIC's mutex.
@@ -44,30 +43,29 @@ class CompletionRing final {
   uint32_t depth() const { return depth_; }
   base::EventLoop& loop() const { return loop_; }
 
-  // NIC. Polling it sets *released to at least `release`. Returns false, dropping it, when the ring
-  // is full: the queue is dead from then on. A closed or dead one swallows everything.
+  // NIC. Polling it sets *released to at least `release`. Returns false when the ring is full: the
+  // queue is dead from then on. A closed or dead one swallows everything.
   bool Push(const Completion& completion, uint64_t* released, uint64_t release, bool solicited) REQUIRES_NIC_MUTEX;
   void Publish() REQUIRES_NIC_MUTEX;
   bool dead() const REQUIRES_NIC_MUTEX { return dead_; }
 
-  // The completions of queue pair `number` that wait to release into `released` are never polled
-  // and leave no gap. As much comes free as they would have released, and no more: what waits for
-  // other queue pairs of a shared queue still releases its own.
+  // Removes, without a gap, the completions of queue pair `number` that wait to release into
+  // `released`. As much comes free as they would have released, and no more: other queue pairs of a
+  // shared queue still release their own.
   void Forget(uint32_t number, uint64_t* released) REQUIRES_NIC_MUTEX;
 
-  // As if one that releases `release`, the latest so far, were pushed and forgotten.
+  // Acts as if one that releases `release`, the latest so far, were pushed and forgotten.
   void Release(uint64_t* released, uint64_t release) REQUIRES_NIC_MUTEX;
 
-  // Moves what waits to `space`, made for `depth`, and leaves the old one there, to be dropped
-  // without the mutex. kInvalidArgument: more waits than that.
+  // Moves waiting completions to `space`, made for `depth`, and leaves the old space there, to be
+  // dropped without the mutex. kInvalidArgument: more wait.
   absl::Status Resize(uint32_t depth, Space* space) REQUIRES_NIC_MUTEX;
 
-  // The owner dropped the queue: no event after this. Returns the signal, to be dropped without the
-  // mutex.
+  // Ends all events. Returns the signal, to be dropped without the mutex.
   std::unique_ptr<base::Signal> Close() REQUIRES_NIC_MUTEX;
   bool closed() const REQUIRES_NIC_MUTEX { return event_ == nullptr; }
 
-  // The NIC's note that this ring has something unpublished.
+  // The NIC's note.
   bool unpublished GUARDED_BY_NIC_MUTEX = false;
 
  private:
@@ -75,7 +73,7 @@ class CompletionRing final {
 
   uint32_t depth_;
   base::EventLoop& loop_;
-  Space entries_;  // changed by Resize alone: on the owner's thread, and under the mutex
+  Space entries_;  // changed by Resize alone, on the owner's thread under the mutex
   size_t mask_;
 
   // NIC.

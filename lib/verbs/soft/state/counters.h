@@ -1,16 +1,15 @@
-// What a software NIC counted since it was opened, for metrics, logs and tests. None of it changes
-// what the NIC does.
+// Counts of a software NIC since it was opened. None changes what the NIC does.
 //
 // Law: each packet that arrives is counted once: as DeviceCounters::dropped_* or datagrams_received
-//      where no queue pair saw it, else as packets_received and in exactly one of the lines marked
-//      (*). One to a multicast group is counted once for each member.
+// if no queue pair saw it, else as packets_received and in exactly one of the lines marked (*). One
+// to a multicast group is counted once for each member.
 #pragma once
 
 #include <cstdint>
 
 namespace tokamak::verbs::soft {
 
-// Of one queue pair, or summed over all that a device has and had.
+// Counts of one queue pair, or summed over all that a device has and had.
 struct QueuePairCounters {
   uint64_t packets_sent = 0;
   uint64_t bytes_sent = 0;  // payload
@@ -20,15 +19,14 @@ struct QueuePairCounters {
   // As requester.
   uint64_t packets_retransmitted = 0;
   uint64_t timeouts = 0;
-  uint64_t answers_overdue =
-      0;                       // nothing came for some round trips, long before the time-out: the oldest was sent again
-  uint64_t answers_taken = 0;  // (*) acknowledgements, READ data, results of atomics
-  uint64_t responses_lost = 0;  // (*) seen by a later answer: READ data or an atomic's result has to be asked for again
+  uint64_t answers_overdue = 0;  // no answer for some round trips, so the oldest was sent again
+  uint64_t answers_taken = 0;    // (*) acknowledgements, READ data, results of atomics
+  uint64_t responses_lost = 0;   // (*) seen by a later answer: READ data or an atomic's result must be asked for again
   uint64_t naks_received_sequence = 0;   // (*)
   uint64_t naks_received_not_ready = 0;  // (*)
   uint64_t naks_received_fatal = 0;      // (*) invalid request, remote access, remote operation
   uint64_t answers_stale = 0;            // (*) acknowledged already: late or twice
-  uint64_t answers_bad = 0;              // (*) for what was never asked, or of a wrong form
+  uint64_t answers_bad = 0;              // (*) to a request never made, or of a wrong form
 
   // Datagrams.
   uint64_t datagrams_not_sent = 0;    // longer than the path MTU
@@ -38,7 +36,7 @@ struct QueuePairCounters {
   // Congestion.
   uint64_t notifications_received = 0;  // (*)
   uint64_t notifications_sent = 0;
-  uint64_t marks_received = 0;  // packets that the network has marked (ECN)
+  uint64_t marks_received = 0;  // packets with the network's mark (ECN)
   uint64_t rate = 0;            // bits per second that congestion control allows; 0: no bound. Not summed
 
   // As responder.
@@ -51,32 +49,32 @@ struct QueuePairCounters {
   uint64_t requests_executed = 0;      // (*)
   uint64_t requests_duplicate = 0;     // (*)
   uint64_t requests_out_of_order = 0;  // (*) dropped: after a gap, or while the peer waits for a receive
-  uint64_t requests_held = 0;          // (*) at present: what is before them is missing
+  uint64_t requests_held = 0;          // (*) held now, behind a gap
   uint64_t requests_refused = 0;       // (*) dropped: the queue pair is not in a state to receive
   uint64_t requests_rejected = 0;      // (*) dropped: not allowed (a NAK says why), or no receive, or no room to answer
 
   void Add(const QueuePairCounters& other);
 };
 
-// Of one device.
+// Counts of one device.
 struct DeviceCounters {
   QueuePairCounters queue_pairs;  // summed
   uint64_t batches_received = 0;
   uint64_t batches_sent = 0;
-  uint64_t port_busy = 0;            // times that the port took fewer packets than it was given
+  uint64_t port_busy = 0;            // times that the port took fewer packets than offered
   uint64_t datagrams_sent = 0;       // by the connection manager
   uint64_t datagrams_received = 0;   // by the connection manager
-  uint64_t connections_refused = 0;  // of these, requests beyond what it bounds: unanswered, half-open
+  uint64_t connections_refused = 0;  // of these, requests beyond its bounds: unanswered, half-open
 
-  // Dropped on arrival, before any queue pair saw them.
+  // Dropped before any queue pair saw them.
   uint64_t dropped_corrupt = 0;  // ICRC
   uint64_t dropped_unknown_opcode = 0;
   uint64_t dropped_unknown_queue_pair = 0;
   uint64_t dropped_wrong_peer = 0;
   uint64_t dropped_wrong_pkey = 0;
   uint64_t dropped_wrong_qkey = 0;
-  uint64_t dropped_unknown_group = 0;  // to a multicast group, of which no queue pair is a member
-  uint64_t dropped_bad_datagram = 0;   // to the connection manager, but no message of its
+  uint64_t dropped_unknown_group = 0;  // to a multicast group without members here
+  uint64_t dropped_bad_datagram = 0;   // to the connection manager, but none of its messages
 
   uint64_t dropped_datagrams = 0;    // not sent: too many were waiting
   uint64_t dropped_before_send = 0;  // not sent: their queue pair or memory went away

@@ -1,4 +1,4 @@
-// The opposite of Scatter: which memory a packet of a request is made of. Nothing is copied.
+// The opposite of Scatter: a request's memory becomes a packet's payload, without a copy.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,11 @@
 
 namespace tokamak::verbs::soft {
 
-// Whether the keys of `source`, and the host, still let the NIC read `length` bytes from `offset`
-// on.
+// Returns true if the keys and the host let the NIC read `length` bytes from `offset` on.
 bool MayGather(const KeyTable& keys, DomainId domain, const SourceBytes& source, uint32_t offset,
                uint32_t length) REQUIRES_NIC_MUTEX;
 
-// Makes these bytes the payload of `packet`, the last of `outbox`, which is told of the keys used.
+// Makes the bytes the payload of `packet`, the last of `outbox`, which notes the keys used.
 // `inline_bytes` are the slot's own.
 void Gather(const KeyTable& keys, const SourceBytes& source, const uint8_t* inline_bytes, uint32_t offset,
             uint32_t length, Outbox& outbox, Packet* packet) REQUIRES_NIC_MUTEX;

@@ -1,18 +1,18 @@
 // KeyTable says which memory a key opens, for whom and for what.
 //
-// It is asked for every packet that touches memory, so a look-up is an index and a comparison. A
-// key is an index and a tag that changes each time the index is used again, and each time a window
-// is bound: a key that was revoked opens nothing, until its index was used 4096 times.
+// Every packet that touches memory needs a look-up: an index and a comparison. A key is an index
+// and a tag, which changes each time the index is used again or a window is bound: a revoked key
+// opens nothing until its index was used 4096 times.
 //
-// Requests and sges name a byte of a region by its address, or by another number, where it was
-// registered with a base of its own: then they count from there.
+// Requests and sges name a region's byte by its address, or from its base on if it was registered
+// with one.
 //
 // A region's key opens it to the whole domain. A window's key opens a part of a region to peers of
-// one queue pair, from its bind on until it is invalidated, or the window, the region or the queue
-// pair is gone. (10.6.7, type 2B) Nobody looks for the windows of a region or of a queue pair that
-// goes: a window remembers the one life of each that it was bound in.
+// one queue pair, from its bind until it is invalidated, or the window, the region or the queue
+// pair is gone. (10.6.7, type 2B) A window remembers the life of both, so nobody searches for the
+// windows of one that goes.
 //
-// Thread rule: under the NIC's mutex, but for NextKey.
+// Thread rule: under the NIC's mutex, except NextKey.
 #pragma once
 
 #include <cstddef>
@@ -29,11 +29,9 @@
 
 namespace tokamak::verbs::soft {
 
-// A protection domain, as regions and queue pairs remember it.
 using DomainId = uint32_t;
 
-// A queue pair from when it was made, or last reset, on, until it is in Error. Never used again; 0
-// is none.
+// A queue pair from its making, or last reset, until it is in Error. Never used again; 0 is none.
 using QueuePairLife = uint64_t;
 
 // On whose behalf a peer asks for memory.
@@ -42,29 +40,29 @@ struct Asker {
   QueuePairLife queue_pair = 0;
 };
 
-// A window as its handle knows it. `life` tells it from others that had its index before.
+// A window as its handle knows it. `life` distinguishes users of one index.
 struct WindowId {
   uint32_t key = 0;
   uint64_t life = 0;
 };
 
-// What a bind asks for. (10.6.7.2.4)
+// The request of a bind. (10.6.7.2.4)
 struct WindowBinding {
-  WindowId window;          // with the key that it is to have: the one that it had, with another tag
-  uint32_t region_key = 0;  // of the region below it
+  WindowId window;  // with its next key: the old one with another tag
+  uint32_t region_key = 0;
   uint64_t address = 0;
   uint64_t length = 0;  // bytes, not 0
   Access access = kLocalRead;
-  bool zero_based = false;  // peers count from 0, and not from `address`
+  bool zero_based = false;  // true if peers count from 0, and not from `address`
 };
 
-// What a region is made of. Its first byte is named `base`.
+// The first byte is named `base`.
 struct RegionMemory {
   explicit RegionMemory(absl::Span<uint8_t> memory) : RegionMemory(memory, reinterpret_cast<uint64_t>(memory.data())) {}
   RegionMemory(absl::Span<uint8_t> memory, uint64_t first) : bytes(memory), base(first) {}
 
   absl::Span<uint8_t> bytes;
-  uint64_t base;  // and base + size does not wrap
+  uint64_t base;  // base + size does not wrap
 };
 
 class KeyTable final {
@@ -77,28 +75,26 @@ class KeyTable final {
     entries_.emplace_back();
   }
 
-  // Returns a region's key, for local and remote use alike; 0 when kMaxKeys live.
+  // Returns a region's key, for local and remote use; 0 when kMaxKeys live.
   uint32_t Add(DomainId domain, const RegionMemory& memory, Access access);
   void Remove(uint32_t key);
 
-  // The region keeps its key, and is another one below it: no window is bound in it any more.
+  // Replaces a region; its key stays, and no window is bound in it any more.
   void Change(uint32_t key, DomainId domain, const RegionMemory& memory, Access access);
 
-  // A window that is not bound: its key, which opens nothing yet, is 0 when kMaxKeys live.
+  // Returns a window that is not bound: its key, which opens nothing yet, is 0 when kMaxKeys live.
   WindowId AddWindow(DomainId domain);
 
-  // `window` is as its handle knows it; returns the key under which it was bound last, which may be
-  // an older one.
+  // Returns the key of the last bind, which may be older than `window`'s.
   uint32_t RemoveWindow(const WindowId& window);
 
-  // The key of a window after its next bind. Any thread.
+  // Returns a window's key after its next bind. Any thread.
   uint32_t NextKey(uint32_t key) const { return (key & ~kTagMask) | ((key + tag_step_) & kTagMask); }
 
-  // Whether `next` may follow `key`, where its owner chooses: the last 8 bits are his. (10.6.7.2.1)
+  // True if an owner may choose `next` after `key`: the last 8 bits are the owner's. (10.6.7.2.1)
   static bool MayFollow(uint32_t key, uint32_t next) { return (key & ~kOwnersBits) == (next & ~kOwnersBits); }
 
-  // A queue pair's life begins; once it has ended, windows that were bound in it are free to be
-  // bound in another.
+  // Begins a queue pair's life; windows bound in it may be bound in another once it has ended.
   QueuePairLife BeginLife() { return *living_.insert(++lives_).first; }
   void EndLife(QueuePairLife life) { living_.erase(life); }
 
@@ -107,15 +103,14 @@ class KeyTable final {
   // the range, is not kWindowBind, or is to be written through the window and is not kLocalWrite.
   [[nodiscard]] bool Bind(const Asker& asker, const WindowBinding& binding);
 
-  // True when `key` is that of a window that is bound for `asker`: what its peer may invalidate.
+  // True if `key` is of a window bound for `asker`, which its peer may invalidate.
   bool IsWindowOf(const Asker& asker, uint32_t key) const;
 
-  // Takes back the key of a window of `domain`. Returns false when there is no such window, or it
-  // is not bound.
+  // Takes back a window's key. Returns false when `domain` has no such window, or it is not bound.
   [[nodiscard]] bool Invalidate(DomainId domain, uint32_t key);
 
-  // Whether an sge's key covers its memory. With `write` the region must be kLocalWrite. An empty sge
-  // is always good.
+  // True if an sge's key covers its memory. With `write` the region must be kLocalWrite. An empty
+  // sge is always good.
   bool LocalAllows(DomainId domain, const Sge& sge, bool write) const {
     if (sge.length == 0) return true;
     const Entry* region = Find(sge.lkey);
@@ -124,17 +119,17 @@ class KeyTable final {
     return Covers(*region, reinterpret_cast<uint64_t>(sge.address), sge.length);
   }
 
-  // True when the sge's key covers its memory, whether or not it may be written.
+  // Returns the same, writable or not.
   bool LocalCovers(DomainId domain, const Sge& sge) const { return LocalAllows(domain, sge, false); }
 
-  // Where the bytes of an sge lie that is allowed, and not empty.
+  // Returns the memory of an sge that is allowed, and not empty.
   uint8_t* MemoryOf(const Sge& sge) const {
     if (!any_base_) return sge.address;
     return MemoryAt(entries_[sge.lkey >> kTagBits], reinterpret_cast<uint64_t>(sge.address));
   }
 
-  // Where a peer's access goes, or null when `key` does not allow it. `length` must not be 0: then
-  // no key is looked at.
+  // Returns null when `key` does not allow the access. `length` must not be 0: then no key is
+  // looked at.
   uint8_t* Remote(const Asker& asker, uint32_t key, uint64_t address, uint64_t length, Access access) const {
     const Entry* entry = Find(key);
     if (entry == nullptr || entry->domain != asker.domain) return nullptr;
@@ -143,8 +138,8 @@ class KeyTable final {
     return Covers(*entry, address, length) ? MemoryAt(*entry, address) : nullptr;
   }
 
-  // Whether the host still has memory that a key allows, which is not phantom: before each access,
-  // or as a part of it.
+  // True if the host still has memory, not phantom, that a key allows. Asked before each access, or
+  // (Write) as a part of it.
   bool MayRead(const uint8_t* memory, size_t length) const {
     return host_memory_ == nullptr || length == 0 || host_memory_->MayRead(memory, length);
   }
@@ -157,10 +152,10 @@ class KeyTable final {
     return true;
   }
 
-  // The key of the region that is opened by `key`, its own or a window's; 0 when it opens nothing.
+  // Returns the region's key, of a region or of a window in it; 0 when `key` opens nothing.
   uint32_t RegionOf(uint32_t key) const;
 
-  // True when `key` opens a region, or a window of one, that was registered as kPhantom.
+  // True if `key` opens a phantom region, or a window of one.
   bool IsPhantom(uint32_t key) const {
     if (!any_phantom_) return false;
     const Entry* entry = Find(key);
@@ -176,14 +171,14 @@ class KeyTable final {
   enum class Kind : uint8_t { kFree, kRegion, kWindow };
   struct Entry {
     Kind kind = Kind::kFree;
-    bool open = false;  // a region, or a bound window
+    bool open = false;  // true for a region or a bound window
     uint32_t key = 0;   // with the tag of its current or next use
     DomainId domain = 0;
     Access access = kLocalRead;
     uint8_t* memory = nullptr;
     uint64_t base = 0;  // the name of its first byte
     uint64_t length = 0;
-    uint64_t life = 0;  // of this use of the index; never used again, 0 is none
+    uint64_t life = 0;  // of this use of the index, never used again; 0 is none
     // Windows, while bound.
     QueuePairLife queue_pair = 0;
     uint32_t region = 0;  // index
@@ -193,7 +188,7 @@ class KeyTable final {
   static constexpr uint32_t kTagBits = 12;
   static constexpr uint32_t kTagMask = (1u << kTagBits) - 1;
 
-  // An open entry.
+  // Returns an open entry, or null.
   const Entry* Find(uint32_t key) const {
     const uint32_t index = key >> kTagBits;
     if (index >= entries_.size()) return nullptr;
@@ -207,7 +202,7 @@ class KeyTable final {
   }
   bool HasRegion(const Entry& window) const { return entries_[window.region].life == window.region_life; }
 
-  // Neither sum nor difference can wrap: `length` is compared with what is left of the region.
+  // No wrap: `length` is compared with the rest of the region.
   static bool Covers(const Entry& entry, uint64_t address, uint64_t length) {
     if (address < entry.base) return false;
     const uint64_t offset = address - entry.base;
@@ -224,12 +219,12 @@ class KeyTable final {
   SecretNumbers numbers_;
   const uint32_t tag_step_;  // odd: an index goes through all tags before one comes again
   uint64_t next_life_ = 1;
-  QueuePairLife lives_ = 0;  // that ever began
+  QueuePairLife lives_ = 0;  // how many ever began
   std::unordered_set<QueuePairLife> living_;
   std::vector<Entry> entries_;  // 0 is never used
-  std::deque<uint32_t> free_;   // oldest first, so that an index rests before it is used again
-  bool any_phantom_ = false;    // ever
-  bool any_base_ = false;       // the same: a region whose bytes are named by other than their addresses
+  std::deque<uint32_t> free_;   // oldest first, so that an index rests before reuse
+  bool any_phantom_ = false;    // true if there ever was one
+  bool any_base_ = false;       // true if bytes of a region were ever named by other than their addresses
   size_t regions_ = 0;
   size_t windows_ = 0;
 };

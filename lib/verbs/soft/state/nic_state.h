@@ -1,5 +1,4 @@
-// NicState is what the protocol of a queue pair needs of the NIC around it: keys, packets out,
-// alarms, turns.
+// NicState is what a queue pair needs of the NIC around it: keys, packets out, alarms, turns.
 //
 // Thread rule: under the NIC's mutex.
 #pragma once
@@ -25,7 +24,7 @@ namespace tokamak::verbs::soft {
 class QueuePairCore;
 class SharedReceives;
 
-// A queue pair's places in the lists of its NicState.
+// Places in the lists of a NicState.
 struct QueuePairTurns {
   using Link = base::Link<QueuePairTurns>;
 
@@ -43,8 +42,7 @@ struct QueuePairTurns {
   Link departing;
 };
 
-// Queue pairs that wait for something, first come first served; one that waits already keeps its
-// place.
+// Queue pairs that wait for something, first come first served; adding one again keeps its place.
 template <QueuePairTurns::Link QueuePairTurns::*kLink>
 class QueuePairList final {
  public:
@@ -65,20 +63,18 @@ class QueuePairList final {
   base::IntrusiveList<QueuePairTurns, kLink> list_;
 };
 
-// Bytes of READ answers that may be on their way to this NIC at once, over all queue pairs: more
-// would overrun the port.
+// Bytes of READ answers on their way to this NIC at once: more would overrun the port.
 //
-// A part is kept for queue pairs that have nothing outstanding, so that peers that do not answer,
-// and hold what they took until their time-out, leave the others something. Once someone was
-// refused there is no room for its kind until something is given back: so whoever waits is asked in
-// turn, and a thousand that wait cost nothing meanwhile.
-// Law: used <= window, but for a single answer that is larger.
+// A part is kept for queue pairs with nothing outstanding, since silent peers hold their bytes
+// until their time-out. After a refusal there is no room for its kind until bytes are given back:
+// waiting queue pairs are asked in turn, and a thousand of them cost nothing meanwhile.
+// Law: used <= window, except for a single larger answer.
 class ReadBudget final {
  public:
-  // Of the window; a READ is cut in pieces that fit it.
+  // The part that is kept is 1 / kReservedShare; a READ is cut in pieces that fit it.
   static constexpr uint64_t kReservedShare = 4;
 
-  // Before the first READ.
+  // Called before the first READ.
   void set_window(uint64_t bytes) { window_ = bytes; }
 
   // `first`: the queue pair has nothing outstanding.
@@ -97,7 +93,7 @@ class ReadBudget final {
     refused_[false] = refused_[true] = false;
   }
 
-  // False: the next of this kind would be refused too, or go before one that was.
+  // Returns false if the next of this kind would be refused too, or go before one that was.
   bool room(bool first) const { return !refused_[first]; }
 
   uint64_t window() const { return window_; }
@@ -108,23 +104,22 @@ class ReadBudget final {
   bool refused_[2] = {};  // by `first`, since something was given back
 };
 
-// Packets of requests that may be unacknowledged at once, over all queue pairs of this NIC. Each
-// queue pair has a window of its own, but what it sends meets the others' in one buffer, at the
-// peer or before it, which a thousand windows would overrun.
+// Packets of requests that may be unacknowledged at once: each queue pair has a window of its own,
+// but a thousand windows would overrun the one buffer at the peer or before it.
 //
-// Where the window is taken and nothing is given back for NicState::kSendStall, a queue pair that has
-// none unacknowledged may send one packet all the same: so dead peers, which hold what they took
-// until it is overdue, cannot block the others.
+// When it is used up and no packet is given back for NicState::kSendStall, a queue pair with none
+// unacknowledged may still send one: dead peers, which hold packets until they are overdue, cannot
+// block the others.
 class SendBudget final {
  public:
-  // Before the first request.
+  // Called before the first request.
   void set_window(uint64_t packets) { window_ = packets; }
 
   bool room() const { return used_ < window_; }
-  // More is taken than left: soon somebody has to wait for what acknowledgements give back.
+  // Returns true if more is taken than left: soon somebody must wait for acknowledgements.
   bool scarce() const { return used_ > window_ - used_; }
 
-  // One packet. `first`: the queue pair has none unacknowledged.
+  // `first`: the queue pair has none unacknowledged.
   bool Take(bool first) {
     if (!room() && !(first && stalled_)) return false;
     ++used_;
@@ -138,7 +133,7 @@ class SendBudget final {
   }
 
   uint64_t given_back() const { return given_back_; }  // ever
-  // Nothing was given back for long; ends with the next GiveBack.
+  // Notes that no packet was given back for long; ends with the next GiveBack.
   void Stall() { stalled_ = true; }
 
  private:
@@ -153,7 +148,7 @@ class NicState final {
   static constexpr base::Duration kSendStall = base::Milliseconds(1);
   static constexpr uint32_t kPatientAcknowledgements = 16;
 
-  // `options` outlive the nic_state.
+  // `options` outlive this.
   NicState(base::EventLoop& loop, base::Trace& trace, const DeviceOptions& options, const SecretNumbers& key_numbers,
            std::function<void()> wake_up, base::Task on_timer);
 
@@ -164,30 +159,30 @@ class NicState final {
   AlarmClock alarms GUARDED_BY_NIC_MUTEX;
   ReadBudget reads GUARDED_BY_NIC_MUTEX;
   SendBudget sends GUARDED_BY_NIC_MUTEX;
-  // May have something to send.
+  // Queue pairs with something to send, perhaps.
   QueuePairList<&QueuePairTurns::ready> ready GUARDED_BY_NIC_MUTEX;
-  // Owe an acknowledgement or a NAK that nothing has to go before: these go first, since a peer may
-  // be waiting for them with its window full.
+  // Queue pairs that owe an acknowledgement or a NAK with nothing before it: these go first, since
+  // a peer may be waiting with its window full.
   QueuePairList<&QueuePairTurns::answers> answers GUARDED_BY_NIC_MUTEX;
-  // Owe an acknowledgement that waits for something to go with, see DeviceOptions::ack_delay.
+  // Queue pairs whose acknowledgement waits, see DeviceOptions::ack_delay.
   QueuePairList<&QueuePairTurns::patient> patient GUARDED_BY_NIC_MUTEX;
-  // Owe a congestion notification.
+  // Queue pairs that owe a congestion notification.
   QueuePairList<&QueuePairTurns::notifies> notifiers GUARDED_BY_NIC_MUTEX;
-  // Wait for `reads`; their turn comes before that of those that are ready. Those with nothing
-  // outstanding are apart.
+  // Queue pairs that wait for `reads`, before the ready ones; with nothing outstanding, in a list
+  // of their own.
   QueuePairList<&QueuePairTurns::waits_for_reads> read_waiters GUARDED_BY_NIC_MUTEX;
   QueuePairList<&QueuePairTurns::waits_for_first_read> first_read_waiters GUARDED_BY_NIC_MUTEX;
-  // Wait for `sends`; the same.
+  // Queue pairs that wait for `sends`, before the ready ones.
   QueuePairList<&QueuePairTurns::waits_to_send> send_waiters GUARDED_BY_NIC_MUTEX;
-  // Received something in this turn, to be settled at its end.
+  // Queue pairs that received, to be settled at the end of this turn.
   QueuePairList<&QueuePairTurns::touched> touched GUARDED_BY_NIC_MUTEX;
-  // Have packets in the outbox and want to know when they have left it.
+  // Queue pairs that want to know when their packets have left the outbox.
   QueuePairList<&QueuePairTurns::departing> departing GUARDED_BY_NIC_MUTEX;
   std::vector<CompletionRing*> unpublished GUARDED_BY_NIC_MUTEX;
-  std::vector<CompletionRing*> overrun GUARDED_BY_NIC_MUTEX;  // just died; their queue pairs have to follow
+  std::vector<CompletionRing*> overrun GUARDED_BY_NIC_MUTEX;  // just died; their queue pairs must follow
   DeviceCounters counters GUARDED_BY_NIC_MUTEX;
 
-  // What the connection manager wants to know of watched queue pairs, see ManagementHandler.
+  // News for the connection manager, see ManagementHandler.
   std::function<void(uint32_t number)> on_first_data;
   std::function<void(uint32_t number)> on_error;
 
@@ -202,7 +197,7 @@ class NicState final {
     unpublished.push_back(&ring);
   }
 
-  // This queue pair was refused by `reads`. Whoever had its turn because it waited stays the next.
+  // Lists one that `reads` refused. One that had its turn because it waited stays the next.
   void WaitForReads(QueuePairTurns& turns, bool first) REQUIRES_NIC_MUTEX {
     const auto wait = [&](auto& waiters) REQUIRES_NIC_MUTEX {
       if (&turns.queue_pair == read_turn_) {
@@ -218,13 +213,11 @@ class NicState final {
     }
   }
 
-  // A packet that nobody takes.
   void Drop(const Packet& packet, uint64_t* counter) REQUIRES_NIC_MUTEX {
     ++*counter;
     Trace(base::TraceKind::kPacketDropped, packet.psn, 0);
   }
 
-  // `turns` are those of a queue pair that is going away.
   void Forget(QueuePairTurns& turns) REQUIRES_NIC_MUTEX {
     ready.Remove(turns);
     answers.Remove(turns);
@@ -237,16 +230,16 @@ class NicState final {
     departing.Remove(turns);
   }
 
-  // This queue pair owes an acknowledgement that may wait.
+  // Lists one that owes an acknowledgement which may wait.
   void AnswerSoon(QueuePairTurns& turns) REQUIRES_NIC_MUTEX {
     patient.Add(turns);
     if (++patience_used_ >= kPatientAcknowledgements) return AnswerPatient();
     if (!patience_.set()) patience_.Set(options.ack_delay);
   }
-  // Those that wait go with what leaves now.
+  // Lets waiting acknowledgements go with the packets that leave now.
   void AnswerPatient() REQUIRES_NIC_MUTEX;
 
-  // This queue pair was refused by `sends`.
+  // Lists one that `sends` refused.
   void WaitToSend(QueuePairTurns& turns, bool first) REQUIRES_NIC_MUTEX {
     send_waiters.Add(turns);
     if (!first || stall_.set()) return;
@@ -254,7 +247,7 @@ class NicState final {
     stall_.Set(kSendStall);
   }
 
-  // The next queue pair that is to send, or null.
+  // Returns the next to send, or null.
   QueuePairCore* TakeNext() REQUIRES_NIC_MUTEX {
     read_turn_ = nullptr;
     if (sends.room() && !send_waiters.empty()) return send_waiters.TakeFirst();
@@ -275,13 +268,13 @@ class NicState final {
  private:
   void OnStall() REQUIRES_NIC_MUTEX;
 
-  QueuePairCore* read_turn_ GUARDED_BY_NIC_MUTEX = nullptr;  // has its turn because it waited for `reads`
+  QueuePairCore* read_turn_ GUARDED_BY_NIC_MUTEX = nullptr;  // the one that has its turn because it waited for `reads`
   uint64_t given_back_seen_ GUARDED_BY_NIC_MUTEX = 0;        // of `sends`, when stall_ was set
   Alarm stall_ GUARDED_BY_NIC_MUTEX;
   uint32_t patience_used_ GUARDED_BY_NIC_MUTEX = 0;  // acknowledgements since `patient` was empty
   Alarm patience_ GUARDED_BY_NIC_MUTEX;
   base::Trace& trace_ GUARDED_BY_NIC_MUTEX;
-  const bool tracing_;  // spares a call for each packet where nobody looks
+  const bool tracing_;  // spares a call for each packet when no trace is kept
 };
 
 }  // namespace tokamak::verbs::soft

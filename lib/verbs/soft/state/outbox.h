@@ -1,10 +1,10 @@
 // Outbox collects the packets of one turn, of all queue pairs, and gives them to the port in one
 // batch.
 //
-// Packets that a busy port did not take wait here, with payloads that still lie in their owners'
-// memory. So whoever ends the right to look at that memory (a queue pair going to Error or away, a
-// region revoked, an acknowledgement of an earlier copy that gives it back) first takes the packets
-// out again; to the peer they are lost.
+// Packets that a busy port did not take wait here; their payloads still lie in their owners'
+// memory. Before the right to read that ends (a queue pair goes to Error or away, a region is
+// revoked, an acknowledgement of an earlier copy gives it back), they are taken out; to the peer
+// they are lost.
 //
 // Thread rule: under the NIC's mutex; Flush on the NIC's thread.
 #pragma once
@@ -20,8 +20,7 @@
 
 namespace tokamak::verbs::soft {
 
-// How much one queue pair may add to the outbox before the next one's turn: what a UDP socket takes
-// in one piece.
+// A queue pair's turn adds at most what a UDP socket takes in one piece.
 struct Share {
   uint32_t packets = 32;
   uint32_t bytes = 15 * kMaxMtu;
@@ -35,7 +34,7 @@ struct Share {
 
 class Outbox final {
  public:
-  static constexpr size_t kCapacity = 128;  // unless told otherwise
+  static constexpr size_t kCapacity = 128;  // unless given otherwise
 
   explicit Outbox(size_t capacity = kCapacity) : packets_(capacity), claims_(capacity) {}
 
@@ -44,10 +43,10 @@ class Outbox final {
   bool at_capacity() const { return end_ == packets_.size(); }
   size_t size() const { return end_ - begin_; }
 
-  // At most this many are to wait; those that wait already do.
+  // Bounds the packets that wait; those that wait already stay.
   void set_limit(size_t limit) { limit_ = limit; }
 
-  // A fresh packet at the end; there must be room. `owner` is a queue pair number.
+  // Adds a fresh packet; there must be room. `owner` is a queue pair number.
   Packet& Add(uint32_t owner) {
     claims_[end_].owner = owner;
     claims_[end_].keys = 0;
@@ -57,35 +56,33 @@ class Outbox final {
     return packet;
   }
 
-  // The packet added last looks at memory by the right of `key`.
+  // Notes that the packet added last reads memory by the right of `key`.
   void Uses(uint32_t key) {
     Claim& claim = claims_[end_ - 1];
     claim.key[claim.keys++] = key;
   }
 
-  // The packet added last looks at memory that its owner has back once this sequence is
+  // Notes that the packet added last reads memory that its owner has back once this sequence is
   // acknowledged.
   void LooksUntil(uint64_t sequence) { claims_[end_ - 1].sequence = sequence; }
 
-  // The packet added last, which looks at no memory, leaves whatever becomes of its queue pair.
+  // Lets the packet added last, which reads no memory, leave whatever becomes of its queue pair.
   void LeavesAnyway() { claims_[end_ - 1].owner = kNobody; }
 
-  // The packets that wait, first to last.
   absl::Span<const Packet> waiting() const { return absl::MakeConstSpan(packets_).subspan(begin_, size()); }
 
-  // How many packets of this queue pair wait.
   size_t CountOf(uint32_t owner) const;
 
-  // Gives them to `port`; returns how many it took.
+  // Returns how many packets `port` took.
   size_t Flush(Port& port);
 
-  // Take out the packets of a queue pair, or those that look at memory by the right of a key;
-  // return how many.
+  // Take out the packets of a queue pair, or those that read memory by the right of a key; return
+  // how many.
   size_t DropOwner(uint32_t owner);
   size_t DropKey(uint32_t key);
 
-  // The same for those of a queue pair whose memory went back to its owner, with all sequences
-  // before `unacknowledged`.
+  // Does the same for a queue pair's packets of sequences before `unacknowledged`, whose memory
+  // went back to its owner.
   size_t DropAcknowledged(uint32_t owner, uint64_t unacknowledged);
 
  private:
@@ -95,7 +92,6 @@ class Outbox final {
   template <typename Condemned>
   size_t Drop(Condemned condemned);
 
-  // On whose behalf a packet waits.
   struct Claim {
     uint32_t owner = 0;
     uint32_t keys = 0;

@@ -1,12 +1,12 @@
-// QueuePairCore is a queue pair as the NIC sees it, whatever it speaks: its number, its rings, its
-// state and its turns. ConnectedCore speaks the reliable connection, DatagramCore datagrams.
+// QueuePairCore is a queue pair as the NIC sees it: number, rings, state and turns. ConnectedCore
+// speaks the reliable connection, DatagramCore datagrams.
 //
-// The owner's half (SoftQueuePair, SoftDatagramQueuePair) shares the rings, the state and the
+// SoftQueuePair and SoftDatagramQueuePair, the owner's half, share the rings, the state and the
 // doorbell flag.
 //
-// Law: in Error nothing of the owner's memory is sent or written, and every request posted is
-// flushed, in order.
-// Thread rule: under the NIC's mutex, but for what says otherwise.
+// Law: in Error none of the owner's memory is sent or written, and every request posted is flushed,
+// in order.
+// Thread rule: under the NIC's mutex, except where a member says otherwise.
 #pragma once
 
 #include <atomic>
@@ -27,11 +27,10 @@ namespace tokamak::verbs::soft {
 
 class ConnectedCore;
 
-// What a queue pair is made of, whatever it speaks.
 struct QueuePairParts {
   uint32_t number = 0;
   DomainId domain = 0;
-  uint16_t source_port = 0;  // UDP, of what it sends
+  uint16_t source_port = 0;  // UDP, of its packets
   std::shared_ptr<CompletionRing> send_ring;
   std::shared_ptr<CompletionRing> receive_ring;
   std::shared_ptr<SharedReceives> shared_receives;  // null: it has receives of its own
@@ -53,44 +52,44 @@ class QueuePairCore {
   CompletionRing& receive_ring() const { return *parts_.receive_ring; }
   SharedReceives* shared_receives() const { return parts_.shared_receives.get(); }
 
-  // Null unless it is one.
+  // Returns null unless it is one.
   virtual ConnectedCore* connected() { return nullptr; }
 
   // As of the last step.
   QueuePairState state() const { return state_.load(std::memory_order_seq_cst); }  // any thread
   bool failed() const { return state() == QueuePairState::kError; }
 
-  // To Error: the send queue's (or the receive queue's) oldest request ends with the status given,
-  // all the rest is flushed.
+  // Ends the send (or receive) queue's oldest request with the status given, and flushes all
+  // others.
   virtual void Fail(CompletionStatus send_status, CompletionStatus receive_status,
                     uint32_t provider_code) REQUIRES_NIC_MUTEX = 0;
 
-  // Its completions that wait are never polled. The owner's thread calls.
+  // Drops waiting completions: they are never polled. The owner's thread calls.
   virtual void ForgetCompletions() REQUIRES_NIC_MUTEX = 0;
 
-  // A packet that names it. What is none of its business it drops and counts.
+  // Drops and counts a packet that is not for it.
   virtual void Receive(const Packet& packet) REQUIRES_NIC_MUTEX = 0;
 
-  // Once per turn in which it received something and asked for this, after the last packet.
+  // Runs once per turn in which it received and asked for this, after the last packet.
   virtual void FinishTurn() REQUIRES_NIC_MUTEX {}
 
-  // The owner rang: new requests, or receives posted in Error.
+  // Answers the doorbell: new requests, or receives posted in Error.
   virtual void Answer() REQUIRES_NIC_MUTEX = 0;
 
-  // Adds packets to the outbox, at most a fair share. True when it has more that could go at once.
+  // Adds at most a fair share of packets to the outbox. Returns true if more could go at once.
   virtual bool Emit() REQUIRES_NIC_MUTEX = 0;
 
-  // Adds the acknowledgement or NAK that is owed, where nothing has to go before it.
+  // Adds an acknowledgement or NAK, if nothing has to go before it.
   virtual void EmitAnswer() REQUIRES_NIC_MUTEX {}
 
-  // Sends the congestion notification that is owed. Returns false, with the queue pair first in
-  // line again, when the port does not take it.
+  // Sends a congestion notification. Returns false, with the queue pair first in line again, when
+  // the port does not take it.
   virtual bool Notify(Port& /*port*/) REQUIRES_NIC_MUTEX { return true; }
 
-  // Some of its packets have left the outbox: the port took them, or they were taken out.
+  // Notes that packets have left the outbox, to the port or taken out.
   virtual void OnDeparture() REQUIRES_NIC_MUTEX {}
 
-  // Bits per second; 0: not limited.
+  // Bits per second; 0: no bound.
   virtual uint64_t rate() const REQUIRES_NIC_MUTEX { return 0; }
 
   void MarkReady() REQUIRES_NIC_MUTEX { nic_state_.ready.Add(turns_); }
@@ -99,11 +98,11 @@ class QueuePairCore {
   QueuePairCounters counters GUARDED_BY_NIC_MUTEX;
   ReceiveQueue receives;
 
-  // The doorbell: set while the queue pair is in the NIC's list of those that rang. Any thread.
+  // The doorbell: true while the queue pair is in the NIC's list of those that rang. Any thread.
   std::atomic<bool> doorbell_rung{false};
   QueuePairCore* next_doorbell = nullptr;
 
-  // The connection manager's interest.
+  // True if the connection manager wants its news.
   bool watched GUARDED_BY_NIC_MUTEX = false;
 
  protected:
@@ -111,7 +110,7 @@ class QueuePairCore {
 
   void Enter(QueuePairState state) REQUIRES_NIC_MUTEX;
 
-  // A packet on its way to `peer`, as fabrics write it.
+  // Adds a packet to `peer`, as fabrics write it.
   Packet& AddPacketTo(const Address& peer, PacketOpcode opcode) REQUIRES_NIC_MUTEX {
     ++counters.packets_sent;
     Packet& packet = nic_state_.outbox.Add(number());

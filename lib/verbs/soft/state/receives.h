@@ -1,5 +1,5 @@
-// Receives is where the messages of one queue pair go: its own receives, in their order, or those
-// of a shared queue, of which it holds at most one, the one that is being filled.
+// Receives are the places for one queue pair's messages: its own, in order, or a shared queue's, of
+// which it holds at most the one that is being filled.
 //
 // Thread rule: under the NIC's mutex; Forget also on the owner's thread.
 #pragma once
@@ -21,26 +21,25 @@ class Receives final {
  public:
   Receives(NicState& nic_state, QueuePairCore& queue_pair);
 
-  // True when there is one for the next message.
   bool available() const REQUIRES_NIC_MUTEX { return shared_ != nullptr ? shared_->left() > 0 : oldest_ < own_.tail(); }
 
-  // Bytes that the next one takes; one must be available.
+  // Bytes; one must be available.
   uint32_t next_length() const REQUIRES_NIC_MUTEX {
     return shared_ != nullptr ? shared_->next_length() : own_.at(oldest_).length;
   }
 
-  // The next one becomes the present one; one must be available.
+  // Makes the next one present; one must be available.
   void Take() REQUIRES_NIC_MUTEX;
   const ReceiveSlot& present() const { return *present_; }
 
-  // The present one completes with success.
+  // Completes the present one with success.
   void Complete(const Completion& completion, bool solicited) REQUIRES_NIC_MUTEX;
 
-  // The oldest completes with `first`, the others flushed. Those that the owner posts meanwhile,
-  // and those of a shared queue that are not being filled, stay.
+  // Completes the oldest with `first` and flushes the others, except receives that the owner posts
+  // meanwhile and those of a shared queue that are not being filled.
   void Flush(CompletionStatus first) REQUIRES_NIC_MUTEX;
 
-  // They end without completions.
+  // Ends them without completions.
   void Forget() REQUIRES_NIC_MUTEX;
 
  private:
@@ -51,10 +50,10 @@ class Receives final {
   QueuePairCore& queue_pair_;
   ReceiveQueue& own_;
   SharedReceives* const shared_;  // null: own_ is used
-  uint64_t oldest_ = 0;           // in own_: the first that has not completed
+  uint64_t oldest_ = 0;           // the first in own_ that has not completed
   const ReceiveSlot* present_ = nullptr;
   ReceiveSlot taken_;            // of a shared queue
-  std::vector<Sge> taken_sges_;  // its
+  std::vector<Sge> taken_sges_;  // sges of taken_
 };
 
 }  // namespace tokamak::verbs::soft

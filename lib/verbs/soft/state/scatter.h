@@ -1,4 +1,4 @@
-// The one copy of arriving bytes: from a packet's slices to the memory of a request.
+// The one copy of arriving bytes: from a packet's slices to a request's memory.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@ namespace tokamak::verbs::soft {
 
 enum class ScatterResult : uint8_t {
   kDone,
-  kNoKey,        // a local key that does not cover the memory, or memory that the host has no more
-  kNotWritable,  // memory that may not be written
+  kNoKey,        // a local key does not cover the memory, or the host has that no more
+  kNotWritable,  // the memory may not be written
 };
 
-// Copies `payload`, where it has bytes, into `sges`, where these are not phantom, from `offset`
-// bytes into them on; the caller has seen that it fits. Keys are looked at as they are needed;
-// nothing is written where the result is not kDone, but for the part before the bad sge.
+// Copies `payload`, if it has bytes, into `sges`, if these are not phantom, from their byte
+// `offset` on; it must fit. Keys are looked at as they are needed: if the result is not kDone, only
+// the part before the bad sge is written.
 ScatterResult Scatter(const KeyTable& keys, DomainId domain, absl::Span<const Sge> sges, uint32_t offset,
                       absl::Span<const PayloadSlice> payload);
 
-// The same into one piece of memory, which has bytes. False: the host has not all of it any more.
+// Returns false if the host does not have all of that memory any more.
 [[nodiscard]] bool CopyPayload(const KeyTable& keys, const Packet& packet, uint8_t* to);
 
 }  // namespace tokamak::verbs::soft

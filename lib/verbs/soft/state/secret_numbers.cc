@@ -8,7 +8,7 @@
 namespace tokamak::verbs::soft {
 namespace {
 
-// Drawn numbers and seals must not be each other's.
+// They keep drawn numbers and seals apart.
 constexpr uint64_t kDrawn = 0;
 constexpr uint64_t kSealed = uint64_t{1} << 63;
 

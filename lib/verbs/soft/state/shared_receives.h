@@ -1,9 +1,9 @@
-// SharedReceives is a shared receive queue in memory: its owner posts at one end, at the other the
-// responders of many queue pairs take.
+// SharedReceives is a shared receive queue in memory: its owner posts, and the responders of many
+// queue pairs take.
 //
-// A receive that is taken is copied out. So the ring is used in its order, although the messages of
-// different queue pairs end in any order. What polling a completion releases is counted, not named:
-// the n-th receive that is over releases n of them.
+// Taking copies a receive out, so the ring is used in order although messages of different queue
+// pairs end in any order. Polling a completion releases slots by count: the n-th receive that is
+// over releases n of them.
 //
 // Law: over <= taken <= posted, and posted - released <= depth.
 // Thread rule: as ReceiveQueue: posting on the owner's thread, the rest under the NIC's mutex.
@@ -26,15 +26,15 @@ namespace tokamak::verbs::soft {
 
 class SharedReceives final {
  public:
-  // `handle` is what device events name.
+  // Device events name `handle`.
   SharedReceives(uint32_t depth, uint32_t max_sges, DomainId domain, const SharedReceiveQueue* handle)
       : queue(depth, max_sges, 0), domain_(domain), handle_(handle) {}
 
   DomainId domain() const { return domain_; }
   const SharedReceiveQueue* handle() const { return handle_; }
 
-  // All queue pairs of one shared queue have one owner's loop: the first one's. Returns false for
-  // another.
+  // Returns false unless `loop` is the one loop of all queue pairs of the shared queue, the first
+  // one's.
   bool BelongsTo(base::EventLoop& loop) REQUIRES_NIC_MUTEX {
     if (loop_ == nullptr) loop_ = &loop;
     return loop_ == &loop;
@@ -42,10 +42,10 @@ class SharedReceives final {
 
   uint64_t left() const REQUIRES_NIC_MUTEX { return closed_ ? 0 : queue.tail() - taken_; }
 
-  // Of the oldest, in bytes; there must be one left.
+  // Bytes of the oldest; there must be one left.
   uint32_t next_length() REQUIRES_NIC_MUTEX { return queue.at(taken_).length; }
 
-  // Copies the oldest, of which there must be one left, to `to`, whose sges have room for kMaxSges.
+  // Copies the oldest, which must be left, to `to`, whose sges have room for kMaxSges.
   void Take(ReceiveSlot* to) REQUIRES_NIC_MUTEX {
     DCHECK_GT(left(), 0u);
     const ReceiveSlot& oldest = queue.at(taken_++);
@@ -55,7 +55,7 @@ class SharedReceives final {
     std::copy_n(oldest.sges, oldest.sge_count, sges);
   }
 
-  // One that was taken completes, or ends without: polling that releases it up to the count that is
+  // Ends one that was taken, with a completion or without. Polling it releases up to the count
   // returned.
   uint64_t Over() REQUIRES_NIC_MUTEX { return ++over_; }
 
@@ -68,7 +68,7 @@ class SharedReceives final {
     return true;
   }
 
-  // The owner dropped it: nothing is left.
+  // Leaves nothing: the owner dropped it.
   void Close() REQUIRES_NIC_MUTEX {
     closed_ = true;
     limit_ = 0;

@@ -1,12 +1,12 @@
-// The rings through which an owner hands work requests to the NIC, as a hardware NIC's queues in
+// Rings through which an owner hands work requests to the NIC, like a hardware NIC's queues in
 // memory.
 //
-// Slots are made once; a request is copied into one, so that posting neither allocates nor locks.
-// Indexes count up for ever.
+// Requests are copied into slots, so posting neither allocates nor locks. Indexes count up for
+// ever.
 //
 // Law: released <= tail <= released + depth. A slot is used again only when its completion, or that
-//      of a later request, was polled; polling is the owner's, so only `tail` is shared. (Shared
-//      receives: see shared_receives.h.)
+// of a later request, was polled; polling is the owner's, so only `tail` is shared. (Shared
+// receives: see shared_receives.h.)
 // Thread rule: posting side and `released`: the owner's thread. Reading side: the NIC, under its
 // mutex.
 #pragma once
@@ -25,11 +25,10 @@ namespace tokamak::verbs::soft {
 constexpr uint32_t kMaxSges = 8;
 constexpr uint32_t kMaxInline = 256;
 
-// The bytes that a request sends: what Gather makes packets of.
 struct SourceBytes {
   uint32_t length = 0;  // bytes, all sges
   uint8_t sge_count = 0;
-  bool is_inline = false;  // they lie in the queue
+  bool is_inline = false;  // true if they lie in the queue
   Sge* sges = nullptr;     // as many as the queue gives each request
 };
 
@@ -47,18 +46,17 @@ struct SendSlot : SourceBytes {
   bool fence = false;
   WindowBinding bind;
 
-  // The NIC's, once it has started: the packets [first, end) carry the request or, for a READ, its
-  // answer.
+  // The NIC's: the packets [first, end) carry the request or, for a READ, its answer.
   uint64_t first = 0;
   uint64_t end = 0;
   uint32_t piece = 0;    // READ: packets of the answer that are asked for at once
-  bool refused = false;  // carried out here, without success
+  bool refused = false;  // true if carried out here, without success
 
   bool wants_answer() const {
     return opcode == Opcode::kRead || opcode == Opcode::kCompareSwap || opcode == Opcode::kFetchAdd;
   }
 
-  // Carried out by this NIC alone, without a packet.
+  // True if this NIC alone carries it out, without a packet.
   bool is_local() const { return opcode == Opcode::kBindWindow || opcode == Opcode::kLocalInvalidate; }
 };
 
@@ -73,7 +71,7 @@ struct DatagramSlot : SourceBytes {
   bool solicited = false;
   uint8_t traffic_class = 0;
 
-  // The NIC's: no packet of it leaves.
+  // The NIC's: true if no packet of it leaves.
   bool skipped = false;
 };
 
@@ -97,7 +95,7 @@ class WorkQueue final {
     for (size_t i = 0; i < slots_.size(); ++i) slots_[i].sges = sges_.data() + i * max_sges;
   }
 
-  // Owner. Prepared slots are seen by the NIC only after Publish.
+  // Owner. The NIC sees prepared slots after Publish.
   bool full() const { return prepared_ - released_ >= depth_; }
   Slot& next() { return slots_[prepared_ & mask_]; }
   uint8_t* next_inline() { return inline_.data() + (prepared_ & mask_) * inline_bytes_; }
@@ -107,7 +105,7 @@ class WorkQueue final {
   // Owner: where polling notes that slots before an index are free.
   uint64_t* released() { return &released_; }
 
-  // Owner, under the NIC's mutex: nothing is outstanding.
+  // Owner, under the NIC's mutex: no request is outstanding.
   void ReleaseAll() REQUIRES_NIC_MUTEX { released_ = prepared_; }
 
   // NIC.

@@ -99,7 +99,7 @@ bool DatagramCore::Emit() {
   return false;
 }
 
-// False: request cursor_ cannot be sent. It fails when those before it are complete.
+// Returns false when request cursor_ cannot be sent. It fails when those before it are complete.
 bool DatagramCore::Leaves(DatagramSlot& slot, Share* share) {
   slot.skipped = slot.length > mtu_;
   if (slot.skipped) {
@@ -185,7 +185,7 @@ void DatagramCore::Receive(const Packet& packet) {
   counters.bytes_received += length;
   if (packet.ecn == Ecn::kMarked) ++counters.marks_received;
   if (notification) {
-    ++counters.notifications_received;  // nothing holds datagrams back
+    ++counters.notifications_received;  // datagrams are not held back
   } else if (!may_receive()) {
     ++counters.requests_refused;
   } else if (!receives_.available()) {

@@ -1,8 +1,7 @@
-// DatagramCore is a datagram queue pair as the NIC sees it: messages of one packet, out and in, of
-// which nobody speaks any more when they have left.
+// DatagramCore is a datagram queue pair as the NIC sees it: messages of one packet, out and in,
+// that are not acknowledged. SoftDatagramQueuePair is the owner's half.
 //
-// The owner's half is SoftDatagramQueuePair (datagram_queue_pair.h). What is asked of it stands in
-// lib/verbs/datagrams.h; where that leaves a choice it is the kernel's Soft-RoCE's.
+// It does as lib/verbs/datagrams.h says; where that leaves a choice, as the kernel's Soft-RoCE.
 //
 //        oldest_                  cursor_             tail
 //          |  in the outbox, or     |  not begun        |
@@ -10,7 +9,7 @@
 //
 // Law: requests complete in order, each once; a request whose packet the outbox holds is not
 // complete.
-// Thread rule: under the NIC's mutex, but for what says otherwise.
+// Thread rule: under the NIC's mutex, except where a member says otherwise.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +32,7 @@ class DatagramCore final : public QueuePairCore {
                uint32_t mtu);
   ~DatagramCore() override;
 
-  // A step as DatagramQueuePair::Modify describes it. The owner's thread calls.
+  // Takes a step as DatagramQueuePair::Modify describes it. The owner's thread calls.
   absl::Status Modify(QueuePairState to, const DatagramAttributes& attributes) REQUIRES_NIC_MUTEX;
 
   void Fail(CompletionStatus send_status, CompletionStatus receive_status,
@@ -66,7 +65,7 @@ class DatagramCore final : public QueuePairCore {
   // Requests, by index.
   uint64_t oldest_ GUARDED_BY_NIC_MUTEX = 0;
   uint64_t cursor_ GUARDED_BY_NIC_MUTEX = 0;
-  size_t in_outbox_ GUARDED_BY_NIC_MUTEX = 0;  // packets, as far as is known
+  size_t in_outbox_ GUARDED_BY_NIC_MUTEX = 0;  // packets, as far as known
 
   Receives receives_ GUARDED_BY_NIC_MUTEX;
 };

@@ -1,4 +1,4 @@
-// Which datagram queue pairs are in which multicast group.
+// The datagram queue pairs in each multicast group.
 //
 // Law: a group that is listed has members; each is in it once.
 // Thread rule: under the NIC's mutex.
@@ -25,14 +25,14 @@ class MulticastGroups final {
   static constexpr size_t kMaxGroups = 256;
   static constexpr size_t kMaxMembers = 256;  // of one group
 
-  // Null where nobody is in it.
+  // Returns null if it has no members.
   const Members* Find(const Ip& group) const;
 
-  // Whether `queue_pair` may become one; kResourceExhausted.
+  // OK if one more may join; kResourceExhausted: too many groups, or members.
   absl::Status MayAdd(const Ip& group) const;
   void Add(const Ip& group, DatagramCore& queue_pair);
 
-  // Returns false when it was none. The group is gone with its last member.
+  // Returns false when it was no member. The group is gone with its last member.
   bool Remove(const Ip& group, DatagramCore& queue_pair);
 
   bool Has(const Ip& group, const DatagramCore& queue_pair) const;

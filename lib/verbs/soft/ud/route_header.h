@@ -1,5 +1,5 @@
-// The 40 bytes in front of a received datagram: what InfiniBand calls the global route header, and
-// RoCE fills with the IP header of the packet, as a receiver can tell it.
+// The 40 bytes in front of a received datagram: InfiniBand's global route header, which RoCE fills
+// with the IP header of the packet, as far as a receiver knows it.
 //
 // Addresses, lengths, traffic class and checksum are those of the packet. Identification and time
 // to live, which a UDP socket does not show, are 0 and 64.

@@ -1,4 +1,4 @@
-// The IPv4 and UDP headers in front of a packet, which soft:raw writes and reads itself.
+// The IPv4 and UDP headers of a packet, which soft:raw writes and reads itself.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ constexpr uint8_t kIpv4DontFragment = 0x40;
 constexpr uint8_t kIpv4TimeToLive = 64;
 
 // Writes kIpv4AndUdpHeader bytes in front of `datagram_length` more. DF is set. The kernel fills in
-// IP's check sum; UDP's is 0, none: the ICRC is the better one.
+// IP's checksum; UDP's is 0, none: the ICRC is better.
 inline void WriteIpv4AndUdp(const Address& source, const Address& destination, uint16_t identification,
                             uint32_t datagram_length, uint8_t* out, uint8_t traffic_class = 0) {
   std::memset(out, 0, kIpv4AndUdpHeader);
@@ -47,8 +47,8 @@ struct Ipv4AndUdp {
   bool dont_fragment = false;
 };
 
-// Nothing where `packet` is no UDP packet over IPv4 without options. The lengths that it states are
-// not looked at.
+// Returns nothing unless `packet` is a UDP packet over IPv4 without options. The lengths in it are
+// not checked.
 inline std::optional<Ipv4AndUdp> ReadIpv4AndUdp(absl::Span<const uint8_t> packet) {
   if (packet.size() < kIpv4AndUdpHeader || packet[0] != kIpv4VersionAndLength || packet[9] != kIpv4Udp)
     return std::nullopt;

@@ -29,7 +29,7 @@ bool LetNothingIn(int fd) {
   return Attach(fd, code, std::size(code));
 }
 
-// UDP to this port, without IP options: the ICRC knows none.
+// Lets in UDP to this port, without IP options: the ICRC knows none.
 bool LetPortIn(int fd, uint16_t port) {
   sock_filter code[] = {
       BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 0),

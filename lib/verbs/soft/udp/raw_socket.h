@@ -1,11 +1,11 @@
-// The socket of soft:raw: IPv4 packets with headers of our own making, and received with theirs.
+// The socket of soft:raw: IPv4 packets leave with headers of our own, and arrive with theirs.
 //
-// A raw socket shows the identification, so the ICRC is checked in full; each queue pair has a UDP
-// source port of its own, as RDMA NICs do; and nothing depends on how the kernel numbers packets.
-// It costs CAP_NET_RAW and UDP_SEGMENT.
+// A raw socket shows the identification, so the ICRC is checked in full; each queue pair has its
+// own UDP source port, as in RDMA NICs; and nothing depends on how the kernel numbers packets. It
+// costs CAP_NET_RAW and UDP_SEGMENT.
 //
-// The port is bound by a UDP socket as well, which gets nothing: so nobody else takes it, and the
-// kernel does not answer our peers that nobody listens.
+// A UDP socket, which gets nothing, binds the port as well: so nobody else takes it, and the kernel
+// does not answer peers that it is closed.
 #pragma once
 
 #include "absl/status/statusor.h"

@@ -1,9 +1,9 @@
-// SegmentFinder tells where the first of several datagrams ends that lie behind each other.
+// SegmentFinder finds the end of the first of several datagrams behind each other.
 //
-// What a sender on this machine gave the kernel as one UDP_SEGMENT send reaches a raw socket as one
-// IP packet, without a word of the segments' length. But there the ICRC of what came so far equals
-// the next four bytes, and hardly anywhere else. One pass tries all lengths: a CRC is linear, so
-// what the headers' length fields do to it is a table.
+// One UDP_SEGMENT send on this machine reaches a raw socket as one IP packet, without the segments'
+// length. But at a datagram's end the ICRC of the bytes so far equals the next four, and hardly
+// anywhere else. One pass tries all lengths: a CRC is linear, so the effect of the headers' length
+// fields is a table.
 //
 // Law: nothing is allocated after construction.
 #pragma once
@@ -21,13 +21,13 @@ class SegmentFinder final {
  public:
   SegmentFinder();
 
-  // The length of the datagram at the start of `bytes`, ICRC included; 0 when there is none, or
-  // when it is all there is.
+  // Returns the length of the first datagram, ICRC included; 0 when there is none, or when it is
+  // all of `bytes`.
   uint32_t Find(const IcrcFlow& flow, uint16_t identification, absl::Span<const uint8_t> bytes) const;
 
  private:
-  // By length in words: the ICRC with headers that state this length, against that with headers
-  // that state kMinDatagram.
+  // By length in words: the ICRC with headers that state it, against that with headers of
+  // kMinDatagram.
   std::array<uint32_t, kMaxDatagram / 4 + 1> effect_{};
 };
 

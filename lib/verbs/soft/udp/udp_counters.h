@@ -1,4 +1,4 @@
-// What a UDP fabric counts, so that an operator can see why RDMA is slow or silent.
+// Counts of a UDP fabric.
 #pragma once
 
 #include <array>
@@ -9,17 +9,17 @@
 
 namespace tokamak::verbs::soft {
 
-// Why a packet was dropped here.
+// The reason why a packet was dropped here.
 enum class UdpDrop : uint8_t {
   // Received:
-  kMalformed,     // `malformed` says in which way
-  kIcrc,          // damaged on the way, or its sender computes the ICRC over something else than it sends
+  kMalformed,     // in a way that `malformed` counts
+  kIcrc,          // damaged, or its sender computes the ICRC over other bytes than it sends
   kTruncated,     // longer than any packet
   kSocketBuffer,  // the kernel had no room: the window is too large for the buffer, or this machine too slow
   // Sent:
   kUnreachable,  // no route or no neighbour
   kTooLong,      // for the path, or for the interface
-  kRefused,      // by a firewall, or for a reason that the kernel does not say
+  kRefused,      // by a firewall, or for a reason that the kernel hides
 };
 constexpr uint32_t kUdpDrops = 7;
 const char* ToString(UdpDrop drop);
@@ -34,8 +34,8 @@ struct UdpCounters {
   Counter packets_received;  // good ones
   Counter bytes_received;
   Counter receive_calls;
-  Counter identifications_unexpected;  // good ones, but with an IPv4 identification out of the blue: weakly checked
-  Counter busy;                        // the kernel took no more for the moment
+  Counter identifications_unexpected;  // good ones, but with an unexpected IPv4 identification: weakly checked
+  Counter busy;                        // times that the kernel took no more
   std::array<Counter, kUdpDrops> dropped;
   std::array<Counter, kDecodeResults> malformed;
 

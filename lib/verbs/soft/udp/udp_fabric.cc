@@ -22,19 +22,18 @@ namespace {
 constexpr absl::string_view kUdpPrefix = "soft:udp@";
 constexpr absl::string_view kRawPrefix = "soft:raw@";
 
-// At most this many batches are received before timers and doorbells get their turn.
+// Batches in a row, before timers and doorbells.
 constexpr int kBatchesPerWake = 2;
 
-// How long to wait where the kernel does not say when it has memory again.
+// The wait when the kernel does not say when it has memory again.
 constexpr base::Duration kMemoryDelay = base::Milliseconds(1);
 
-// The kernel charges a socket for the memory that a packet occupies, about twice its bytes, and
-// gives a part of it back late:
-// a third is what surely fits.
+// The kernel charges a socket for a packet's memory, about twice its bytes, and gives a part of it
+// back late: a third surely fits.
 constexpr uint64_t kBufferPerPayload = 3;
 
-// One open socket, and those of the multicast groups that the port is in. Each lives while one of its
-// callbacks runs, even when that callback drops the port.
+// One open socket, and those of the port's multicast groups. Each lives while one of its callbacks
+// runs, even when that drops the port.
 class UdpEndpoint final : public std::enable_shared_from_this<UdpEndpoint> {
  public:
   UdpEndpoint(os::EpollLoop& loop, UdpSocket socket, const UdpFabricOptions& options, UdpCounters& counters,
@@ -88,7 +87,7 @@ class UdpEndpoint final : public std::enable_shared_from_this<UdpEndpoint> {
   const UdpSocket& socket() const { return socket_; }
 
  private:
-  // In a multicast group.
+  // A membership in a multicast group.
   struct Membership {
     Membership(UdpSocket group, const base::EventLoop& loop, UdpCounters& counters, WireTap* tap)
         : socket(std::move(group)), receiver(socket, loop, counters, tap) {}
@@ -130,8 +129,7 @@ class UdpEndpoint final : public std::enable_shared_from_this<UdpEndpoint> {
     if (callbacks_.on_ready) callbacks_.on_ready();
   }
 
-  // An unconnected socket is told little, and what it is told names no packet; but unread it would
-  // wake us for ever.
+  // Errors of an unconnected socket name no packet; but unread they would wake us for ever.
   static void ClearError(int fd) {
     int error = 0;
     socklen_t size = sizeof(error);

@@ -1,21 +1,21 @@
 // UdpFabric carries packets between machines as RoCEv2: UDP datagrams to port 4791, which Wireshark
-// decodes and RDMA NICs and the kernel's Soft-RoCE understand. It needs no privilege. Two ways onto
-// the same wire:
+// decodes and RDMA NICs and the kernel's Soft-RoCE understand. Two ways onto the same wire:
 //
-//   soft:udp   UDP sockets, with the kernel's segmentation and receive offload
-//   soft:raw   raw sockets, for foreign peers that need full control of the IPv4 header (raw_socket.h); slower, CAP_NET_RAW
+//   soft:udp   UDP sockets, with the kernel's segmentation and receive offload; no privilege
+//   soft:raw   raw sockets, for foreign peers that need full control of the IPv4 header
+//              (raw_socket.h); slower, CAP_NET_RAW
 //
-// Batching is the design: a packet for each system call moves a tenth of the bytes that 64 do. So
-// the NIC should Send what it has in one batch, packets of one message after another, and it gets
-// what arrived together in one batch.
+// Batching is the design: one packet for each system call moves a tenth of the bytes that 64 do. So
+// the NIC should Send all in one batch, packets of one message after another, and it gets packets
+// that arrived together in one batch.
 //
-// A port of soft:udp is one socket: everything leaves from the port that it is bound to, whatever
+// A port of soft:udp is one socket: every packet leaves from its bound port, whatever
 // Packet::source_port asks for. The peer of a packet from a port of RDMA NICs' flows (kFlowPorts
-// and above) is taken to listen where they do, at 4791; of any other, where it sends from. That of
-// soft:raw sends each queue pair's packets from a source port of their own, so that routers spread
-// them over paths.
+// and above) is taken to listen at 4791; of any other, at the port that it sends from. soft:raw
+// sends each queue pair's packets from a source port of their own, so that routers spread them over
+// paths.
 //
-// The kernel keeps two things from a UDP socket: the IPv4 identification, which the ICRC covers
+// The kernel hides two things from a UDP socket: the IPv4 identification, which the ICRC covers
 // (udp_socket.h, icrc.h, and docs/packets.md), and how much is in flight (receive_window: a UDP
 // socket drops what does not fit its buffer).
 //
@@ -42,23 +42,23 @@ struct UdpDeviceName {
   bool raw = false;
 };
 
-// "soft:udp@10.0.0.1", "soft:udp@[fd00::1]:4792", "soft:raw@10.0.0.1": what to open. Port 4791
-// unless given; another one is a private dialect between our NICs, for several on one address. Two
-// that have one port meet without more; otherwise the address of a service names its UDP port, as
+// Parses "soft:udp@10.0.0.1", "soft:udp@[fd00::1]:4792" or "soft:raw@10.0.0.1". Port 4791 unless
+// given; another one is a private dialect between our NICs, for several on one address. Two with
+// one port meet without more; otherwise the address of a service names its UDP port, as
 // Listener::address() does.
 absl::StatusOr<UdpDeviceName> ParseUdpDevice(absl::string_view name);
 
-// Whether it starts like one of these.
+// Returns true if it starts like one of these.
 bool IsUdpDevice(absl::string_view name);
 
 struct UdpFabricOptions {
   bool raw = false;  // raw sockets: soft:raw
   UdpSocketOptions socket;
-  // Send batches with UDP_SEGMENT. A network card that segments in hardware but numbers the pieces
-  // differently from the kernel would break the ICRC for peers that do not solve for the
-  // identification; off is slower, and never wrong.
+  // True to send batches with UDP_SEGMENT. A network card that segments in hardware but numbers the
+  // pieces differently from the kernel would break the ICRC for peers that do not solve for the
+  // identification; false is slower, and never wrong.
   bool segment = true;
-  WireTap* tap = nullptr;  // shown all datagrams; must outlive the fabric
+  WireTap* tap = nullptr;  // sees all datagrams; must outlive the fabric
 };
 
 class UdpFabric final : public Fabric {
@@ -69,7 +69,7 @@ class UdpFabric final : public Fabric {
   absl::StatusOr<std::unique_ptr<Port>> Open(base::EventLoop& loop, const Address& address,
                                              PortCallbacks callbacks) override;
 
-  // Of all ports together.
+  // Counts of all ports together.
   const UdpCounters& counters() const { return counters_; }
 
  private:

@@ -46,8 +46,8 @@ void UdpReceiver::PrepareMessages() {
   }
 }
 
-// `*segment` is left alone where the message is one datagram; the kernel joins only datagrams of
-// one traffic class.
+// `*segment` stays when the message is one datagram; the kernel joins only datagrams of one traffic
+// class.
 void UdpReceiver::ReadControl(msghdr& header, uint32_t* segment) {
   for (cmsghdr* control = CMSG_FIRSTHDR(&header); control != nullptr; control = CMSG_NXTHDR(&header, control)) {
     if (control->cmsg_level == SOL_UDP && control->cmsg_type == UDP_GRO) {
@@ -94,7 +94,7 @@ bool UdpReceiver::TakeMessage(uint32_t index, Deliver deliver) {
   return true;
 }
 
-// One IP packet: one datagram or, from a sender on this machine, several behind each other.
+// Takes one IP packet: one datagram or, from a sender on this machine, several.
 bool UdpReceiver::TakeRawMessage(absl::Span<const uint8_t> message, Deliver deliver) {
   const std::optional<Ipv4AndUdp> header = ReadIpv4AndUdp(message);
   if (!header.has_value() || header->destination != socket_.local) return true;  // came before the socket's filter
@@ -138,8 +138,8 @@ bool UdpReceiver::TakeRawMessage(absl::Span<const uint8_t> message, Deliver deli
   return true;
 }
 
-// Expects `*identification` and sets it to what was found. Returns whether packet_[packets_] holds
-// a good packet.
+// Expects `*identification` and sets it to the one found. Returns true if packet_[packets_] holds a
+// good packet.
 bool UdpReceiver::TakeDatagram(const IcrcFlow& flow, absl::Span<const uint8_t> datagram, uint16_t* identification) {
   const auto length = static_cast<uint32_t>(datagram.size());
   if (length < kMinDatagram) return DropMalformed(DecodeResult::kTooShort);
@@ -160,7 +160,7 @@ bool UdpReceiver::TakeDatagram(const IcrcFlow& flow, absl::Span<const uint8_t> d
   return TakeGood(datagram, *identification);
 }
 
-// One whose ICRC is right. Returns whether packet_[packets_] holds it.
+// Takes one whose ICRC is right. Returns true if packet_[packets_] holds it.
 bool UdpReceiver::TakeGood(absl::Span<const uint8_t> datagram, uint16_t identification) {
   if (tap_ != nullptr) ShowReceived(datagram, identification);
   Packet& packet = packet_[packets_];

@@ -1,14 +1,14 @@
-// UdpReceiver takes datagrams from the kernel many at a time, checks and decodes them where they
-// lie, and hands them on.
+// UdpReceiver takes datagrams from the kernel many at a time, checks and decodes them in place, and
+// hands them on.
 //
-// With UDP_GRO one message of the kernel holds many datagrams of one flow. The identification that
-// the ICRC covers is not shown to us: the datagrams of one UDP_SEGMENT send have 0, 1, 2, ..., so
-// that is tried first, and otherwise solved for (icrc.h). What is solved is no surprise when it is
-// a segment's number or follows the sender's last: then the check is about as strong as the whole
-// ICRC. Surprises are counted.
+// With UDP_GRO one message of the kernel holds many datagrams of one flow. It hides the
+// identification that the ICRC covers: the datagrams of one UDP_SEGMENT send have 0, 1, 2, ..., so
+// that is tried first, and otherwise solved for (icrc.h). A solved one is expected when it is a
+// segment's number or follows the sender's last: then the check is about as strong as the whole
+// ICRC. Unexpected ones are counted.
 //
-// A raw socket shows the identification: there the whole ICRC is checked (raw_socket.h). What comes
-// through the socket of a multicast group says so.
+// A raw socket shows the identification: there the whole ICRC is checked (raw_socket.h). Packets of
+// a multicast group's socket name it.
 //
 // Law: nothing is allocated after construction.
 #pragma once
@@ -36,27 +36,26 @@ namespace tokamak::verbs::soft {
 
 class UdpReceiver final {
  public:
-  // Gets packets in the order in which they came; they live during the call. Returns false to get
-  // no more.
+  // Gets packets in order; they live during the call. Returns false to get no more.
   using Deliver = absl::FunctionRef<bool(absl::Span<const Packet>)>;
 
-  // Of one message of a raw socket: as many as the kernel makes of one send (UDP_MAX_SEGMENTS, 128
-  // in newer kernels). The rest is dropped.
+  // Segments of one message of a raw socket: as many as the kernel makes of one send
+  // (UDP_MAX_SEGMENTS, 128 in newer kernels). Further ones are dropped.
   static constexpr uint32_t kMaxSegments = 128;
 
-  // Looking for segments costs ten times what a good packet does, and anybody may send what holds
-  // none. After this many without success, what is not one good packet is dropped unsearched until
-  // the next batch.
+  // Looking for segments costs ten times as much as a good packet, and anybody may send messages
+  // without any. After this many failures in a batch, a message that is not one good packet is
+  // dropped unsearched.
   static constexpr uint32_t kMaxFailedSearches = 4;
 
   // `socket`, `loop`, `counters` and `tap`, which may be null, must outlive the receiver.
   UdpReceiver(const UdpSocket& socket, const base::EventLoop& loop, UdpCounters& counters, WireTap* tap);
 
-  // Reads one batch. Returns whether more may wait.
+  // Reads one batch. Returns true if more may wait.
   bool Receive(Deliver deliver);
 
  private:
-  // One recvmmsg. A message is as large as UDP allows; only what arrives is touched.
+  // One recvmmsg. A message is as large as UDP allows; only the bytes that arrive are touched.
   static constexpr uint32_t kMessages = 32;
   static constexpr uint32_t kMessageBytes = 65536;
   static constexpr uint32_t kPackets = 128;
@@ -66,8 +65,7 @@ class UdpReceiver final {
     char bytes[2 * CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint32_t))];
   };
 
-  // A sender and the last identification that it used. Senders may share an entry; then some are
-  // surprises.
+  // A sender and its last identification. Senders may share an entry; then some are unexpected.
   struct Sender {
     std::array<uint8_t, 16> ip{};
     uint16_t identification = 0;
@@ -99,7 +97,7 @@ class UdpReceiver final {
 
   std::array<Sender, 64> senders_;
 
-  // Of the message that is being taken apart.
+  // The message that is being taken apart.
   Address source_;
   uint8_t traffic_class_ = 0;
   Sender* sender_ = nullptr;

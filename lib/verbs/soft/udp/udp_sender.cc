@@ -13,7 +13,7 @@
 namespace tokamak::verbs::soft {
 namespace {
 
-// What is sent of phantom regions.
+// The bytes that are sent of phantom regions.
 constexpr std::array<uint8_t, kMaxMtu> kNothing = {};
 
 template <typename T>
@@ -55,7 +55,7 @@ size_t UdpSender::Send(absl::Span<const Packet> packets) {
   return taken;
 }
 
-// Fills messages with the first of `packets`; returns with how many. At least one.
+// Fills messages; returns how many packets they have, at least one.
 size_t UdpSender::Plan(absl::Span<const Packet> packets) {
   packets_ = messages_ = pieces_ = bytes_ = glue_used_ = 0;
   for (const Packet& packet : packets) {
@@ -79,7 +79,7 @@ bool UdpSender::StartsMessage(const Packet& packet, uint32_t length) const {
          open.bytes + length > kBytesPerMessage || open.traffic_class != TrafficClassOf(packet) || !IsPeer(packet.peer);
 }
 
-// Without a copy: this is asked for each packet.
+// Without a copy: this runs for each packet.
 bool UdpSender::IsPeer(const Address& peer) const {
   return (peer.port == 0 ? named_.port : peer.port) == peer_.port && peer.ip == peer_.ip;
 }
@@ -159,7 +159,7 @@ void UdpSender::Append(const Packet& packet, uint32_t length) {
   ++packets_;
 }
 
-// Lengthens the last piece of the message where `bytes` follow it in memory.
+// Adds a piece, or lengthens the last one if `bytes` follow it in memory.
 void UdpSender::AddPiece(const uint8_t* bytes, uint32_t length) {
   msghdr& header = header_[messages_ - 1].msg_hdr;
   if (header.msg_iovlen != 0) {
@@ -177,12 +177,12 @@ void UdpSender::FinishMessages() {
   for (uint32_t i = 0; i < messages_; ++i) FinishMessage(message_[i], &header_[i].msg_hdr, &control_[i]);
 }
 
-// Tells the kernel what the socket does not say for all messages.
+// Adds the settings that the socket does not have for all messages.
 void UdpSender::FinishMessage(const Message& message, msghdr* header, Control* control) const {
   const bool segments = message.packets > 1;
   const bool has_class = message.traffic_class != 0 && !socket_.is_raw();
   if (!segments && !has_class) return;
-  std::memset(control, 0, sizeof(*control));  // CMSG_NXTHDR looks at it
+  std::memset(control, 0, sizeof(*control));  // CMSG_NXTHDR reads it
   header->msg_control = control;
   header->msg_controllen = sizeof(*control);
   cmsghdr* next = CMSG_FIRSTHDR(header);
@@ -221,8 +221,7 @@ size_t UdpSender::Transmit(absl::Span<const Packet> packets) {
   return taken;
 }
 
-// Returns whether `message` is done with, and was dropped; otherwise it goes again, in another way
-// or later.
+// Returns true if `message` was dropped; otherwise it goes again, in another way or later.
 bool UdpSender::HandleError(int error, const Message& message) {
   switch (error) {
     case EAGAIN:
@@ -234,7 +233,7 @@ bool UdpSender::HandleError(int error, const Message& message) {
       return false;
     case EINTR:
       return false;
-    case EIO:  // the interface cannot do UDP checksums, so neither segmentation
+    case EIO:  // the interface cannot do UDP checksums, so no segmentation either
       if (message.packets == 1) break;
       LOG(WARNING) << "UDP segmentation does not work here; packets go one by one, which is slower";
       segment_ = false;

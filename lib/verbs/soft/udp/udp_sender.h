@@ -1,13 +1,12 @@
-// UdpSender turns packets into datagrams and gives them to the kernel in as few and as large pieces
-// as it takes.
+// UdpSender gives packets to the kernel, as datagrams, in as few and as large pieces as it takes.
 //
 // Consecutive packets to one peer, of one traffic class, whose datagrams have one length (the last
 // may be shorter) leave as one UDP_SEGMENT send; many such sends leave in one sendmmsg. Payload
-// goes to the kernel from where it lies; headers, pads and ICRCs are written next to each other, so
+// goes to the kernel from its place; headers, pads and ICRCs are written next to each other, so
 // that the end of one packet and the start of the next are one piece.
 //
-// Through a raw socket each packet leaves with IP and UDP headers of ours, numbered by us, from its
-// flow's source port.
+// Through a raw socket each packet leaves with our IP and UDP headers and numbers, from its flow's
+// source port.
 //
 // Law: nothing is allocated after construction.
 #pragma once
@@ -35,18 +34,18 @@ namespace tokamak::verbs::soft {
 
 class UdpSender final {
  public:
-  // Why fewer than all packets were taken.
+  // The reason why fewer than all packets were taken.
   enum class Busy {
     kNo,       // all were
     kSocket,   // the socket's buffer is full: it will be writable
-    kMachine,  // the kernel had no memory: nobody will tell when it has
+    kMachine,  // the kernel had no memory, and does not report when it has
   };
 
   // `socket`, `loop`, `counters` and `tap`, which may be null, must outlive the sender. `segment`
   // allows UDP_SEGMENT.
   UdpSender(const UdpSocket& socket, bool segment, const base::EventLoop& loop, UdpCounters& counters, WireTap* tap);
 
-  // Returns how many were taken: sent, or dropped for a reason that is counted.
+  // Returns how many were taken: sent, or dropped for a counted reason.
   size_t Send(absl::Span<const Packet> packets);
 
   // About the last Send.
@@ -55,8 +54,7 @@ class UdpSender final {
   bool segments() const { return segment_; }
 
  private:
-  // The bounds of one sendmmsg; its bytes should fit a core's cache beside what the kernel does
-  // with them.
+  // The bounds of one sendmmsg; its bytes should fit a core's cache beside the kernel's work.
   static constexpr uint32_t kPackets = 256;
   static constexpr uint32_t kMessages = 64;
   static constexpr uint32_t kBytes = 256 * 1024;
@@ -69,7 +67,7 @@ class UdpSender final {
   static_assert(kSegmentsPerMessage * kPiecesPerPacket <= 1024);
   static_assert(kPiecesPerPacket <= kPieces);
 
-  // What is needed of a packet after it was encoded, for the tap.
+  // The parts of an encoded packet, for the tap.
   struct Encoded {
     const uint8_t* header;
     uint32_t header_length;
@@ -80,10 +78,10 @@ class UdpSender final {
   struct Message {
     uint32_t first = 0;  // index of its first packet
     uint32_t packets = 0;
-    uint32_t segment = 0;  // length of each datagram but the last
+    uint32_t segment = 0;  // length of each datagram except the last
     uint32_t bytes = 0;
     uint8_t traffic_class = 0;
-    bool closed = false;  // its last datagram was shorter
+    bool closed = false;  // true if its last datagram was shorter
   };
   union Control {
     cmsghdr align;
@@ -118,7 +116,7 @@ class UdpSender final {
   uint16_t identification_ = 0;  // raw: the last one
 
   // The ends of the message that is being filled.
-  const Address named_;  // where peers take this port to be
+  const Address named_;  // this port as peers see it
   Address source_;
   Address peer_;
   IcrcFlow flow_;

@@ -64,7 +64,7 @@ Address IpOf(const ifaddrs& entry) {
   return address;
 }
 
-// The interface that has the address. All of 127.0.0.0/8 is local, though lo lists one address.
+// Returns the interface with the address. All of 127.0.0.0/8 is local, though lo lists one address.
 const ifaddrs* FindInterface(const Interfaces& interfaces, const Address& address) {
   Address wanted = address;
   wanted.port = 0;
@@ -109,7 +109,7 @@ absl::Status BindError(const Address& local, const Interfaces& interfaces) {
   return ErrnoStatus(absl::StatusCode::kUnavailable, absl::StrCat("cannot bind ", port));
 }
 
-// What makes the identification known and keeps packets whole.
+// Makes the identification known and keeps packets whole.
 absl::Status SetUpWire(int fd, bool is_ipv4) {
   if (is_ipv4) {
     if (!Set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)) {
@@ -142,7 +142,7 @@ bool Bind(const UdpSocket& socket, uint32_t scope) {
   return bind(socket.fd.get(), reinterpret_cast<sockaddr*>(&name), length) == 0;
 }
 
-// A port of flows that is free.
+// Binds a free port of flows.
 bool BindFlow(UdpSocket* socket) {
   std::random_device random;
   for (int tries = 0; tries < kFlowTries; ++tries) {
@@ -160,7 +160,7 @@ absl::Status SetUpReceiving(UdpSocket* socket, const UdpSocketOptions& options) 
   socket->receive_buffer = *receive_buffer;
   Set(fd, SOL_UDP, UDP_GRO, kOn);         // slower without
   Set(fd, SOL_SOCKET, SO_RXQ_OVFL, kOn);  // uncounted without
-  // Without it marks of the network are not seen, and nobody is told of them.
+  // Without it marks of the network are not seen, and peers are not notified.
   if (socket->local.is_ipv4()) {
     Set(fd, IPPROTO_IP, IP_RECVTOS, kOn);
   } else {
@@ -169,7 +169,7 @@ absl::Status SetUpReceiving(UdpSocket* socket, const UdpSocketOptions& options) 
   return absl::OkStatus();
 }
 
-// Which interface, and on IPv4 which of its addresses, multicast goes by.
+// Returns the interface, and on IPv4 its address, that multicast goes by.
 ip_mreqn InterfaceOf(const UdpSocket& port, const Address& group) {
   ip_mreqn request = {};
   std::memcpy(&request.imr_multiaddr, &group.ip[12], 4);
@@ -178,7 +178,7 @@ ip_mreqn InterfaceOf(const UdpSocket& port, const Address& group) {
   return request;
 }
 
-// Where it fails the routing table chooses the interface.
+// If it fails the routing table chooses the interface.
 void SendGroupsFrom(const UdpSocket& port) {
   if (!port.local.is_ipv4()) {
     Set(port.fd.get(), IPPROTO_IPV6, IPV6_MULTICAST_IF, static_cast<int>(port.interface));
@@ -243,7 +243,7 @@ absl::StatusOr<UdpSocket> OpenGroupSocket(const UdpSocket& port, const Address& 
   local.port = port.peers_port;
   absl::StatusOr<UdpSocket> result = MakeSocket(local);
   if (!result.ok()) return result;
-  // Without REUSEADDR one device of the machine alone could be in a group; without the second line
+  // Without REUSEADDR only one device of the machine could be in a group; without the second line
   // packets come in from other interfaces, too.
   const int fd = result->fd.get();
   const bool is_ipv4 = group.is_ipv4();
