@@ -326,7 +326,7 @@ class Player final {
 
   void CheckBounds() const {
     const SoftConnectionManager& manager = *nic_->manager;
-    CHECK_LE(manager.half_open(), kHosts * (kAnyHalfOpen.of_one + kPresentHalfOpen.of_one + kVouchedHalfOpen.of_one));
+    CHECK_LE(manager.half_open(), kHosts * (kAnyHalfOpen.of_one + kPresentHalfOpen.of_one + kCookieHalfOpen.of_one));
     CHECK_LE(manager.half_open(), kMaxHalfOpen);
     CHECK_LE(manager.connections(), manager.half_open() + kMaxEnding + 1 + ends_.size());
   }

@@ -10,7 +10,7 @@ using ConnectionBoundsTest = ConnectionManagerTest;
 
 TEST_F(ConnectionBoundsTest, WhoHasACookieAndFindsNoRoomIsNotRejectedButAsksAgain) {
   auto listener = Listen(*b_);
-  constexpr size_t kRoom = kAnyHalfOpen.of_one + kVouchedHalfOpen.of_one;
+  constexpr size_t kRoom = kAnyHalfOpen.of_one + kCookieHalfOpen.of_one;
   std::vector<std::unique_ptr<End>> ends;
   for (size_t i = 0; i <= kRoom; ++i) {
     ends.push_back(std::make_unique<End>(*a_));

@@ -112,7 +112,7 @@ ConnectionRecord* ConnectionTable::Find(const Address& peer, const Mad& mad) {
 }
 
 bool ConnectionTable::MayOpen(const Address& peer, Standing standing) const {
-  static constexpr HalfOpenBounds kBounds[] = {kAnyHalfOpen, kPresentHalfOpen, kVouchedHalfOpen};
+  static constexpr HalfOpenBounds kBounds[] = {kAnyHalfOpen, kPresentHalfOpen, kCookieHalfOpen};
   const auto index = static_cast<size_t>(standing);
   const HalfOpen& kind = half_open_[index];
   const auto of_peer = kind.of_one.find(peer.ip);

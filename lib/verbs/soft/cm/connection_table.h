@@ -42,10 +42,10 @@ struct HalfOpenBounds {
 };
 constexpr HalfOpenBounds kAnyHalfOpen = {64, 1024};
 constexpr HalfOpenBounds kPresentHalfOpen = {256, 1024};
-constexpr HalfOpenBounds kVouchedHalfOpen = {512, 1024};
-static_assert(kVouchedHalfOpen.of_one < kVouchedHalfOpen.of_all, "one peer does not keep the others out");
+constexpr HalfOpenBounds kCookieHalfOpen = {512, 1024};
+static_assert(kCookieHalfOpen.of_one < kCookieHalfOpen.of_all, "one peer does not keep the others out");
 static_assert(kPresentHalfOpen.of_one < kPresentHalfOpen.of_all, "one peer does not keep the others out");
-constexpr size_t kMaxHalfOpen = kAnyHalfOpen.of_all + kPresentHalfOpen.of_all + kVouchedHalfOpen.of_all;
+constexpr size_t kMaxHalfOpen = kAnyHalfOpen.of_all + kPresentHalfOpen.of_all + kCookieHalfOpen.of_all;
 constexpr size_t kMaxEnding = 8192;
 
 // A connection and the NIC's part of it.
