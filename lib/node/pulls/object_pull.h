@@ -9,18 +9,24 @@
 //     +------------------- back-off
 //
 //   hinted:       a place that is known is tried, while asking
+//   bringing:     the same with a small one: the holder that is known is asked for it
 //   bundled:      a small one is asked for together with others of its holder
 //   back-off:     all holders failed, or there is no room
 //   queued:       the holders are busy with other pulls of ours
 //   refreshing:   a holder's address is not known, or no longer right
-//   registering:  all is here; the directory, or the holder, has not answered
+//   registering:  all is here; the directory has not answered
+//   vouching:     nor does it yet, and the holder is asked to vouch for the copy
+//   unvouched:    the holder does not: only the directory's answer helps
+//
+// Its parts: what the directory has heard (pull_registration.h), the round through the holders
+// (pull_holders.h), the room in the store (pull_place.h), the transfer (pull_attempt.h).
 //
 // A small object that the directory's own node holds comes with its answer; and where the place is
 // known, the holder brings it, and vouches for the copy. Then there is nothing to move, and it is
 // sealed at once.
 //
 // Law: an object that is only half here is never seen: it is created, pinned, and sealed or aborted
-//      when the engine has said that nobody touches its memory any more.
+//      when the engine has reported that nobody touches its memory any more.
 // A transfer that was cut goes on from what has arrived, from the next holder as well.
 //
 // Law: a copy is sealed only when the directory has entered this node as one that may hold it, so
@@ -29,24 +35,30 @@
 // Thread rule: the node's control loop.
 #pragma once
 
-#include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
-#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "lib/base/containers/intrusive_list.h"
 #include "lib/base/trace.h"
-#include "lib/node/pulls/pull_table.h"
+#include "lib/node/pulls/pull_attempt.h"
+#include "lib/node/pulls/pull_context.h"
+#include "lib/node/pulls/pull_holders.h"
+#include "lib/node/pulls/pull_place.h"
+#include "lib/node/pulls/pull_registration.h"
+#include "lib/node/pulls/pull_waiter.h"
 
 namespace tokamak::node {
 
-class ObjectPull final {
+class ObjectPull final : private PullRegistration::Owner, private PullAttempt::Owner {
  public:
-  ObjectPull(PullTable& table, const base::ObjectId& id);
+  // `context` must outlive it. `number` names it in traces and gives its place in queues.
+  ObjectPull(PullContext& context, const base::ObjectId& id, uint64_t number);
   ~ObjectPull();
   ObjectPull(const ObjectPull&) = delete;
   ObjectPull& operator=(const ObjectPull&) = delete;
@@ -55,35 +67,43 @@ class ObjectPull final {
 
   // `once`: the generation that one waits for who does not wait (PullTable::StartOnce);
   // kNoGeneration: waits.
-  std::unique_ptr<PullTable::Waiter> AddWaiter(transport::Protocol protocol, base::Generation once,
-                                               PullTable::Callback done);
+  std::unique_ptr<PullWaiter> AddWaiter(transport::Protocol protocol, base::Generation once, PullCallback done);
 
   // A holder that it queues for has a slot.
   void TakeTurn();
 
   // See PullTable.
-  bool IsComing(const base::ObjectVersion& version) const {
-    if (version.generation == base::kNoGeneration) return registered_ || locate_ != nullptr;
-    return registered_ && version == version_;
-  }
-  void OnWithdraw(const base::ObjectVersion& version);
+  bool IsComing(const base::ObjectVersion& version) const { return registration_.IsComing(version); }
+  void OnWithdraw(const base::ObjectVersion& version) { registration_.OnWithdraw(version); }
   void Drop(const base::ObjectVersion& version);
 
-  PullProgress progress() const;
+  PullProgress progress() const { return {place_.moved_bytes(), place_.size()}; }
 
   uint64_t number() const { return number_; }
-  // What is in its way, as far as that is known.
+  // The latest failure or obstacle; ok: none is known.
   absl::Status trouble() const;
 
  private:
-  static constexpr size_t kFewHolders = 2;  // are tried for most pulls, and need no memory of their own
+  enum class State {
+    kNew,
+    kLocating,
+    kHinted,
+    kBringing,
+    kBackOff,
+    kRefreshing,
+    kQueued,
+    kBundled,
+    kMoving,
+    kRegistering,
+    kVouching,
+    kUnvouched,
+    kOver,
+  };
 
-  enum class State { kNew, kLocating, kHinted, kBackOff, kRefreshing, kQueued, kBundled, kMoving, kRegistering, kOver };
-
-  // On its pull's list until it is dropped or told the end.
-  class WaiterHandle final : public PullTable::Waiter {
+  // On its pull's list until it is dropped, or the end is reported to it.
+  class WaiterHandle final : public PullWaiter {
    public:
-    WaiterHandle(ObjectPull& pull, base::Generation once, PullTable::Callback done)
+    WaiterHandle(ObjectPull& pull, base::Generation once, PullCallback done)
         : once_(once), pull_(&pull), done_(std::move(done)) {}
     ~WaiterHandle() override;
     absl::Status trouble() const override { return pull_ == nullptr ? absl::OkStatus() : pull_->trouble(); }
@@ -93,7 +113,7 @@ class ObjectPull final {
 
     // It is off the list. May be dropped in the call.
     void Tell(const absl::Status& status);
-    // The same, where nobody is told: the node ends.
+    // The same without a report: the node ends.
     void Orphan() { pull_ = nullptr; }
 
     base::Link<WaiterHandle> link;
@@ -102,101 +122,80 @@ class ObjectPull final {
     const base::Generation once_;
     ObjectPull* pull_;  // null: off the list
     Via via_ = Via::kLocal;
-    PullTable::Callback done_;
+    PullCallback done_;
   };
 
-  // What may be done about the holders that were not tried in this round.
-  struct Choice {
-    directory::NodeId ready;  // the best of these; empty: none
-    bool look_up = false;     // some address is unknown or suspect
-    std::vector<directory::NodeId> busy;
-  };
-
+  static bool MayFollow(State from, State to);
+  static bool IsLookedFor(State state) { return state == State::kLocating || state == State::kBackOff; }
   void Enter(State state);
-  void Record(base::Phase phase) const;
   void Leave();
+  void Record(base::Phase phase) const;
   void DropWaiter(WaiterHandle& waiter);
   bool TellWhoDoesNotWait(absl::StatusCode code, absl::string_view why, base::Generation but = base::kNoGeneration);
-  bool Tried(const directory::NodeId& holder) const {
-    return std::find(tried_.begin(), tried_.end(), holder) != tried_.end();
+  // All of it is here, and is sealed as soon as that is allowed.
+  bool has_arrived() const {
+    return state_ == State::kRegistering || state_ == State::kVouching || state_ == State::kUnvouched;
   }
+
   void Locate();
-  // Of a content that was not deleted.
   const directory::LocatedObject* KnownPlace(bool fresh) const;
   void TryKnownPlace();
   void TryAnyKnownPlace();
   bool AskToBring();
   bool IsSmall() const;
   void AskDirectory(base::Duration wait);
+  void OnLocated(const absl::StatusOr<directory::LocatedObject>& info) override;
   void Located(const absl::StatusOr<directory::LocatedObject>& info);
   void Registered(const absl::StatusOr<directory::LocatedObject>& info);
+  void NotRegistered();
   void Take(const directory::LocatedObject& info);
   void TakeContents(absl::Span<const uint8_t> contents);
   void TryNextHolder();
-  Choice Choose();
   void RefreshPeers();
   void BackOff();
   void Queue(const std::vector<directory::NodeId>& holders);
   bool MayBeBundled() const;
   void AskInBundle(const directory::NodeId& holder);
   void MoveFrom(const directory::NodeId& holder);
-  bool IsBulk() const;
-  void RestBulk(const absl::Status& status);
-  bool MeetsForBulk(const Peers::Peer& peer) const;
-  transport::PullRequest RequestTo(const Peers::Peer& peer, uint64_t turn) const;
+  absl::Status ReservePlace();
   void NoPlace(const absl::Status& status);
-  void Moved(const absl::Status& status, const transport::TransferReport& report);
+  void OnMoved(const absl::Status& status) override;
+  void Failed(const absl::Status& status);
   void Arrived();
-  void NotRegistered();
+  void AwaitDirectory();
   void AskToVouch();
   void DoesNotVouch();
-  void SealHere();
+  void SealMoved();
+  void SealHere(const directory::NodeId& holder, const transport::TransferReport& report, Via via);
   void StartOver();
-  absl::Status ReservePlace();
-  void GiveUpPlace();
-  bool IsHere() const { return services_.store.Contains(id_); }
-  void Unregister();
+  bool EndIfHere();
   void Finish(const absl::Status& status);
+  uint64_t size() const { return info_.data_size + info_.metadata_size; }
 
-  PullTable& table_;
-  const PullTable::Services& services_;
+  PullContext& context_;
+  const PullServices& services_;
   const base::ObjectId id_;
   const uint64_t number_;
-  const store::Owner owner_;
   State state_ = State::kNew;
   transport::Protocol protocol_ = transport::Protocol::kAuto;
   absl::Status trouble_;
-  base::Timer timer_;  // in any state but kMoving
   base::Duration retry_delay_;
-  base::Pending locate_;                          // kLocating; later, while this node is being entered as coming
-  base::Time patient_until_;                      // from then on, what is possible without its answer is done
-  bool answered_ = false;                         // the directory has answered once: from then on it is asked to wait
-  bool place_used_ = false;                       // a place that was known was tried: it is not tried twice
-  bool asked_to_bring_ = false;                   // a holder was asked to bring it: none is asked twice
-  bool was_bundled_ = false;                      // the same, together with others
-  std::optional<base::ObjectVersion> withdrawn_;  // since the directory was asked last
+  bool place_used_ = false;      // a place that was known was tried: it is not tried twice
+  bool asked_to_bring_ = false;  // a holder was asked to bring it: none is asked twice
+  bool was_bundled_ = false;     // the same, together with others
   directory::LocatedObject info_;
-  base::ObjectVersion version_;  // what is being pulled
-  bool registered_ = false;      // the directory has entered this node as coming with version_
-  bool dropped_ = false;         // version_ must not be sealed
-  base::Pending vouching_;       // kRegistering, kHinted, kBundled: the holder is asked to vouch for it, or to bring it
-  base::Time vouched_until_;     // it does, unless registered_
-  absl::InlinedVector<directory::NodeId, kFewHolders> tried_;  // in this round; at most kMaxHoldersNamed
-  bool refreshed_ = false;                                     // in this round
-  base::Pending refresh_;                                      // kRefreshing
-  std::vector<directory::NodeId> queued_for_;                  // kQueued
-  directory::NodeId holder_;                                   // kMoving, and whoever brings it
-  bool bulk_ = false;                                          // kMoving: between engines for bulk
-  EngineLink* engine_ = nullptr;                               // kMoving
-  uint64_t token_ = 0;                                         // kMoving
-  transport::TransferReport report_;                           // kRegistering
-  Via via_ = Via::kLocal;                                      // kOver
-  // The unsealed copy of version_, pinned: while it is moving, and between attempts as long as
-  // something of it has arrived.
-  std::optional<store::Location> place_;
-  uint64_t arrived_ = 0;            // bytes of it, from the start, that are certainly right
-  std::atomic<uint64_t> moved_{0};  // bytes of it; while it is moving, the engine counts
+  base::ObjectVersion version_;                // what is being pulled
+  bool dropped_ = false;                       // version_ must not be sealed
+  directory::NodeId bringer_;                  // kBringing, kBundled: is asked for the object
+  std::vector<directory::NodeId> queued_for_;  // kQueued
+  Via via_ = Via::kLocal;                      // kOver: what brought it
+  PullRegistration registration_;
+  PullHolders holders_;
+  base::Timer timer_;       // what the state does next, where it waits for time
+  base::Pending question_;  // kRefreshing: to the directory. kBringing, kBundled, kVouching: to the holder
   base::IntrusiveList<WaiterHandle, &WaiterHandle::link> waiters_;
+  PullPlace place_;      // of version_: while it is moving, and between attempts as long as some of it has arrived
+  PullAttempt attempt_;  // kMoving; the last one in the states after that. Ends before the place
 };
 
 }  // namespace tokamak::node

@@ -10,9 +10,8 @@ namespace tokamak::node {
 
 PullTable::PullTable(Services services, base::Random random, const PullOptions& options)
     : services_(std::move(services)),
-      random_(random),
       options_(options),
-      bundles_(services_.loop, services_.objects, options_.directory_deadline) {
+      context_{services_, options_, *this, random, {services_.loop, services_.objects, options_.directory_deadline}} {
   CHECK(!services_.engines.empty());
   CHECK(options_.first_retry > base::Duration() && options_.locate_wait > base::Duration());
 }
@@ -33,7 +32,7 @@ std::unique_ptr<PullTable::Waiter> PullTable::AddWaiter(const base::ObjectId& id
                                                         base::Generation once, Callback done) {
   std::unique_ptr<ObjectPull>& pull = pulls_[id];
   const bool is_new = pull == nullptr;
-  if (is_new) pull = std::make_unique<ObjectPull>(*this, id);
+  if (is_new) pull = std::make_unique<ObjectPull>(context_, id, ++last_number_);
   auto waiter = pull->AddWaiter(protocol, once, std::move(done));
   if (is_new) pull->Begin();
   return waiter;
@@ -61,6 +60,13 @@ void PullTable::OnWithdraw(const base::ObjectVersion& version) {
 
 void PullTable::Drop(const base::ObjectVersion& version) {
   if (ObjectPull* pull = Find(version.id)) pull->Drop(version);
+}
+
+std::unique_ptr<ObjectPull> PullTable::TakeOut(const base::ObjectId& id) {
+  const auto found = pulls_.find(id);
+  std::unique_ptr<ObjectPull> pull = std::move(found->second);
+  pulls_.erase(found);
+  return pull;
 }
 
 void PullTable::Enqueue(const directory::NodeId& holder, ObjectPull& pull) {

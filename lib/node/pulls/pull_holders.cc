@@ -1,0 +1,51 @@
+#include "lib/node/pulls/pull_holders.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "glog/logging.h"
+
+namespace tokamak::node {
+
+void PullHolders::BeginRound() {
+  tried_.clear();
+  refreshed_ = false;
+}
+
+bool PullHolders::Tried(const directory::NodeId& holder) const {
+  return std::find(tried_.begin(), tried_.end(), holder) != tried_.end();
+}
+
+void PullHolders::Forgive(const directory::NodeId& holder) {
+  const auto tried = std::find(tried_.begin(), tried_.end(), holder);
+  CHECK(tried != tried_.end());
+  tried_.erase(tried);
+}
+
+PullHolders::Choice PullHolders::Choose(const std::vector<directory::NodeId>& holders,
+                                        const base::ObjectVersion& version) {
+  const PullServices& services = context_.services;
+  Choice choice;
+  uint64_t best_rank = 0;
+  for (const directory::NodeId& holder : holders) {
+    if (Tried(holder)) continue;
+    if (holder == services.self) {  // the directory is wrong: it is not here
+      NoteTried(holder);
+      services.membership.Recheck(version);
+      continue;
+    }
+    const Peers::Peer* peer = services.peers.Find(holder);
+    choice.look_up |= !refreshed_ && (peer == nullptr || peer->suspect);
+    const Peers::Use use = services.peers.UseOf(holder);
+    if (use == Peers::Use::kBusy) choice.busy.push_back(holder);
+    if (use != Peers::Use::kReady) continue;
+    const uint64_t rank = (uint64_t{peer->pulls} << 32) + context_.random.Below(uint64_t{1} << 32);
+    if (choice.ready.empty() || rank < best_rank) {
+      choice.ready = holder;
+      best_rank = rank;
+    }
+  }
+  return choice;
+}
+
+}  // namespace tokamak::node

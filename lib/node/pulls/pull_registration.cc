@@ -1,0 +1,77 @@
+#include "lib/node/pulls/pull_registration.h"
+
+#include <utility>
+
+#include "glog/logging.h"
+
+namespace tokamak::node {
+
+void PullRegistration::Ask(base::Duration wait, bool may_bring) {
+  CHECK(!asking());
+  const PullServices& services = context_.services;
+  withdrawn_.reset();
+  patient_until_ = services.loop.Now() + context_.options.directory_patience;
+  directory::LocateRequest request;
+  request.id = id_;
+  request.wait = wait;
+  request.deadline = wait + context_.options.directory_deadline;
+  request.puller = services.self;
+  request.may_bring = may_bring;
+  locate_ = services.directory.Locate(request,
+                                      [this](const absl::StatusOr<directory::LocatedObject>& info) { Answered(info); });
+}
+
+// Without an answer this node may have been entered all the same.
+void PullRegistration::Answered(const absl::StatusOr<directory::LocatedObject>& info) {
+  const PullServices& services = context_.services;
+  locate_.reset();
+  if (info.ok()) services.places.Remember(id_, *info, services.loop.Now());
+  if (absl::IsUnavailable(info.status()) || absl::IsDeadlineExceeded(info.status())) {
+    services.membership.Suspect();
+    services.membership.Recheck({id_, base::kNoGeneration});
+  }
+  owner_.OnLocated(info);
+}
+
+void PullRegistration::Enter(const base::ObjectVersion& version) {
+  CHECK(version.id == id_);
+  state_ = State::kEntered;
+  version_ = version;
+}
+
+void PullRegistration::Vouch(const base::ObjectVersion& version, base::Time until) {
+  if (entered()) return;
+  state_ = State::kVouched;
+  version_ = version;
+  vouched_until_ = until;
+}
+
+bool PullRegistration::IsComing(const base::ObjectVersion& version) const {
+  if (version.generation == base::kNoGeneration) return entered() || asking();
+  return entered() && version == version_;
+}
+
+void PullRegistration::OnWithdraw(const base::ObjectVersion& version) {
+  if (asking()) withdrawn_ = version;
+  if (entered() && version == version_) state_ = State::kUnknown;
+}
+
+void PullRegistration::TakeBack() {
+  if (std::exchange(state_, State::kUnknown) == State::kEntered) context_.services.membership.Recheck(version_);
+}
+
+void PullRegistration::Seal() {
+  CHECK(state_ != State::kUnknown) << "a deletion would not reach this copy";
+  if (state_ == State::kVouched) {
+    ++context_.counters.vouched_for;
+    context_.services.membership.NoteUnregistered(version_, vouched_until_);
+  }
+  state_ = State::kUnknown;
+}
+
+void PullRegistration::End() {
+  TakeBack();
+  if (std::exchange(locate_, nullptr) != nullptr) context_.services.membership.Recheck({id_, base::kNoGeneration});
+}
+
+}  // namespace tokamak::node
