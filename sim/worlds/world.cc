@@ -16,65 +16,118 @@ constexpr uint64_t kSizes[] = {0, 64, 3000, 60'000, 150'000};
 
 }  // namespace
 
-World::World(const WorldOptions& options) : options_(options), life_(options), random_(life_.random), trials_(life_) {
+World::World(const WorldOptions& options)
+    : options_(options),
+      life_(options),
+      random_(life_.random),
+      trials_(life_),
+      acted_(Actions().size()),
+      faulted_(Faults().size()) {
   life_.OnDeleted([this](uint32_t node, const std::string& id) { FollowUp(node, id); });
 }
 
 std::vector<std::string> World::Run() {
   for (uint32_t step = 0; step < options_.steps; ++step) {
     Act();
-    Trouble();
+    MeetFaults();
     trials_.MayRun();
     life_.Pass(life_.UpTo(options_.most_between));
     life_.Collect();
   }
   life_.Heal();
-  Judge();
-  Finale();
+  JudgeReads();
+  JudgeDeletions();
   return life_.Violations();
+}
+
+absl::Span<const World::Action> World::Actions() {
+  static constexpr Action kActions[] = {
+      {"put", 5, &World::Put},
+      {"delete", 3, &World::Delete},
+      {"delete while read", 3, &World::DeleteWhileRead},
+      {"drop one", 1, &World::DropOne},
+      {"delete, evict or replace", 2, &World::DeleteEvictOrReplace},
+      {"locate one or many", 1, &World::LocateOneOrMany},
+      {"get", 5, &World::Get},
+  };
+  return kActions;
+}
+
+absl::Span<const World::Fault> World::Faults() {
+  static constexpr Fault kFaults[] = {
+      {"freeze", &WorldOptions::freeze, &World::Freeze},
+      {"cut", &WorldOptions::cut, &World::Cut},
+      {"partition", &WorldOptions::partition, &World::Partition},
+      {"crash", &WorldOptions::crash, &World::Crash},
+      {"crash of the directory", &WorldOptions::directory_crash, &World::CrashTheDirectory},
+      {"slow", &WorldOptions::slow, &World::Slow},
+      {"lag", &WorldOptions::lag, &World::Lag},
+      {"mend", &WorldOptions::mend, &World::Mend},
+  };
+  return kFaults;
+}
+
+void World::Act() {
+  uint32_t all = 0;
+  for (const Action& action : Actions()) all += action.weight;
+  uint64_t drawn = random_.Below(all);
+  size_t which = 0;
+  for (; drawn >= Actions()[which].weight; ++which) drawn -= Actions()[which].weight;
+  ++acted_[which];
+  (this->*Actions()[which].run)();
+}
+
+void World::MeetFaults() {
+  for (size_t i = 0; i < Faults().size(); ++i) {
+    const Fault& fault = Faults()[i];
+    if (!random_.Chance(options_.*fault.chance)) continue;
+    ++faulted_[i];
+    (this->*fault.run)();
+  }
+}
+
+std::string World::Describe() const {
+  std::string text = options_.Describe() + "\ndrawn:";
+  for (size_t i = 0; i < acted_.size(); ++i) absl::StrAppend(&text, " ", Actions()[i].name, " ", acted_[i], ",");
+  for (size_t i = 0; i < faulted_.size(); ++i) absl::StrAppend(&text, " ", Faults()[i].name, " ", faulted_[i], ",");
+  text.back() = '\n';
+  return text;
 }
 
 // ---- programs
 
-void World::Act() {
-  switch (random_.Below(20)) {
-    case 0:
-    case 1:
-    case 2:
-    case 3:
-    case 4:
-      return life_.PutOn(life_.AnyNode(), life_.AnyId(), kSizes[random_.Below(5)], random_.Chance(0.5));
-    case 5:
-    case 6:
-    case 7:
-      return life_.DeleteFrom(life_.AnyNode(), life_.AnyId());
-    case 8:
-    case 9:
-    case 10:
-      return Chase();
-    case 11:
-      return DropSome();
-    case 12:
-    case 14:
-      return options_.freeze > 0 && random_.Chance(0.2) ? Blackout() : Flicker();
-    case 13:
-      if (random_.Chance(0.5)) return Crowd();
-      return Look();
-    default:
-      return life_.GetOn(life_.AnyNode(), life_.AnyId(), life_.UpTo(base::Milliseconds(1500)));
+void World::Put() { life_.PutOn(life_.AnyNode(), life_.AnyId(), kSizes[random_.Below(5)], random_.Chance(0.5)); }
+
+void World::Delete() { life_.DeleteFrom(life_.AnyNode(), life_.AnyId()); }
+
+void World::Get() { life_.GetOn(life_.AnyNode(), life_.AnyId(), life_.UpTo(base::Milliseconds(1500))); }
+
+void World::LocateOneOrMany() {
+  if (random_.Chance(0.5)) {
+    LocateAndDropMany();
+  } else {
+    Locate();
   }
 }
 
-// Deletes what others are just about to read, or to delete.
-void World::Chase() {
+void World::DeleteEvictOrReplace() {
+  if (options_.freeze > 0 && random_.Chance(0.2)) {
+    ReplaceWhileTheDirectoryIsAway();
+  } else {
+    DeleteOrEvictWhatJustCame();
+  }
+}
+
+// Deletes an id that others are about to read, or to delete.
+void World::DeleteWhileRead() {
   const std::string id = life_.AnyId();
   for (uint64_t i = random_.Below(4); i > 0; --i) life_.GetOn(life_.AnyNode(), id, life_.UpTo(base::Milliseconds(300)));
   life_.Pass(life_.UpTo(random_.Chance(0.5) ? base::Milliseconds(2) : base::Milliseconds(40)));
-  if (random_.Chance(0.3)) DropSome();
+  if (random_.Chance(0.3)) DropOne();
   for (uint64_t i = random_.Chance(0.3) ? 2 : 1; i > 0; --i) life_.DeleteFrom(life_.AnyNode(), id);
 }
 
-// From now on nobody may read it, and its id is free.
+// After a deletion: nobody may read the content any more, and its id is free.
 void World::FollowUp(uint32_t deleter, const std::string& id) {
   const Life::Last last = life_.last(id);
   const bool puts = random_.Chance(0.5), puts_first = random_.Chance(0.5);
@@ -86,13 +139,13 @@ void World::FollowUp(uint32_t deleter, const std::string& id) {
   life_.PutOn(putter, id, last.size, random_.Chance(0.8));
 }
 
-void World::Look() {
+void World::Locate() {
   const uint32_t node = life_.AnyNode();
   life_.Keep(node, life_.Locate(node, life_.AnyId(), life_.UpTo(base::Seconds(2))));
 }
 
-// Many wait at once for what nobody puts, and change their minds: some at once, some later.
-void World::Crowd() {
+// Many calls wait for ids that nobody puts, and are dropped: all at once, or a little later.
+void World::LocateAndDropMany() {
   const uint32_t node = life_.AnyNode();
   std::vector<std::shared_ptr<Life::Asked>> crowd;
   for (uint32_t i = 0; i < kCrowd; ++i) {
@@ -102,8 +155,8 @@ void World::Crowd() {
   for (auto& asked : crowd) life_.Drop(std::move(asked));
 }
 
-// What has just come is deleted, or evicted and wanted again, before the directory has heard of it.
-void World::Flicker() {
+// A copy that has just come is deleted, or evicted and got again, before the directory hears of it.
+void World::DeleteOrEvictWhatJustCame() {
   const uint32_t node = life_.AnyNode();
   const std::string id = life_.AnyId();
   const bool lags = options_.lag > 0 && random_.Chance(0.4);
@@ -119,8 +172,8 @@ void World::Flicker() {
   if (random_.Chance(0.8)) life_.DeleteFrom(life_.AnyNode(), id);
 }
 
-// Another content takes the place of one that a node knows of, and then the directory is away.
-void World::Blackout() {
+// An id gets another content than the one that a node remembers, and then the directory is away.
+void World::ReplaceWhileTheDirectoryIsAway() {
   const uint32_t reader = life_.AnyNode();
   const std::string id = life_.AnyId();
   const uint32_t holder = life_.last(id).node;
@@ -137,31 +190,28 @@ void World::Blackout() {
   life_.GetOn(reader, id, life_.UpTo(base::Milliseconds(600)));
 }
 
-// A program changes its mind.
-void World::DropSome() {
+// A program drops a call that it waits for.
+void World::DropOne() {
   const uint32_t node = life_.AnyNode();
   if (life_.asked(node) > 0) life_.DropOne(node, random_.Below(life_.asked(node)));
 }
 
 // ---- faults
 
-void World::Trouble() {
-  if (random_.Chance(options_.freeze)) life_.Freeze(life_.AnyNode(), life_.UpTo(options_.lease * 3));
-  if (random_.Chance(options_.cut)) life_.Cut(life_.AnyNode());
-  if (random_.Chance(options_.partition)) life_.Partition(life_.AnyNode());
-  if (random_.Chance(options_.crash)) life_.Crash(life_.AnyNodeButTheDirectorys());
-  if (random_.Chance(options_.directory_crash)) life_.Crash(0);
-  if (random_.Chance(options_.slow)) life_.Slow(life_.AnyNode(), life_.AnyNode());
-  if (random_.Chance(options_.lag))
-    life_.Lag(life_.AnyNode(), random_.Chance(0.5) ? 0 : life_.AnyNode(), life_.UpTo(kMostLag));
-  if (random_.Chance(options_.mend)) life_.Mend();
-}
+void World::Freeze() { life_.Freeze(life_.AnyNode(), life_.UpTo(options_.lease * 3)); }
+void World::Cut() { life_.Cut(life_.AnyNode()); }
+void World::Partition() { life_.Partition(life_.AnyNode()); }
+void World::Crash() { life_.Crash(life_.AnyNodeButTheDirectorys()); }
+void World::CrashTheDirectory() { life_.Crash(0); }
+void World::Slow() { life_.Slow(life_.AnyNode(), life_.AnyNode()); }
+void World::Lag() { life_.Lag(life_.AnyNode(), random_.Chance(0.5) ? 0 : life_.AnyNode(), life_.UpTo(kMostLag)); }
+void World::Mend() { life_.Mend(); }
 
 // ---- the end
 
-// Twice: the first look may carry on a deletion that the directory had forgotten
+// Reads twice: the first read may carry on a deletion that the directory had forgotten
 // (docs/consistency.md).
-void World::Judge() {
+void World::JudgeReads() {
   Trials::PutWhatWasRefused(life_);
   life_.AwaitAll();
   for (const bool last : {false, true}) {
@@ -172,8 +222,8 @@ void World::Judge() {
   if (life_.any_dropped_answered()) life_.Wrong("what was dropped was answered");
 }
 
-// In a cluster that is well everything can be deleted, and put again.
-void World::Finale() {
+// In a healed cluster every id can be deleted, and nothing is left of it.
+void World::JudgeDeletions() {
   for (uint32_t i = 0; i < options_.ids; ++i) life_.DeleteFrom(life_.AnyNode(), Life::IdOf(i));
   for (uint32_t i = 0; i < Life::kPassingIds; ++i) life_.DeleteFrom(life_.AnyNode(), Life::PassingId(i));
   life_.AwaitAll();

@@ -1,15 +1,16 @@
-// World is a life of a cluster (life.h), drawn from a seed: programs put, get and delete the same
-// few ids again and again while nodes stand still for longer than their leases, lose their way to
-// the directory or their power, and the network loses packets. Trials (trials.h) lead it to places
-// where chance would not come. Then all is healed, and the history (history.h) is judged.
+// World draws the life of a cluster (life.h) from a seed: programs put, get and delete the same few
+// ids again and again while nodes freeze for longer than their leases, lose the directory or their
+// power, and the network loses packets. Trials (trials.h) lead it to states that chance would not
+// reach. Then everything is healed, and the history (history.h) is judged.
 //
-// The same seed gives the same life, to the last packet: trace_hash() says whether it did.
+// The same seed gives the same life, to the last packet: compare trace_hash().
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "lib/base/random.h"
 #include "sim/worlds/history.h"
 #include "sim/worlds/life.h"
@@ -22,29 +23,66 @@ class World final {
  public:
   explicit World(const WorldOptions& options);
 
-  // Lives, heals, and returns what was wrong, in words.
+  // Lives, heals, and returns each violation in a sentence.
   std::vector<std::string> Run();
+
+  // Returns the options and how often each action and fault was drawn, for the report of a failure.
+  std::string Describe() const;
 
   const History& history() const { return life_.history; }
   uint64_t trace_hash() { return life_.cluster().hash.hash(); }
 
  private:
+  // One thing that programs do, as often as its weight says.
+  struct Action {
+    const char* name;
+    uint32_t weight;
+    void (World::*run)();
+  };
+  static absl::Span<const Action> Actions();
+
+  // One fault, with its probability for each step.
+  struct Fault {
+    const char* name;
+    double WorldOptions::*chance;
+    void (World::*run)();
+  };
+  static absl::Span<const Fault> Faults();
+
   void Act();
-  void Chase();
+  void MeetFaults();
+
+  void Put();
+  void Delete();
+  void Get();
+  void DeleteWhileRead();
+  void DropOne();
+  void Locate();
+  void LocateAndDropMany();
+  void LocateOneOrMany();
+  void DeleteOrEvictWhatJustCame();
+  void ReplaceWhileTheDirectoryIsAway();
+  void DeleteEvictOrReplace();
+
+  void Freeze();
+  void Cut();
+  void Partition();
+  void Crash();
+  void CrashTheDirectory();
+  void Slow();
+  void Lag();
+  void Mend();
+
   void FollowUp(uint32_t deleter, const std::string& id);
-  void Look();
-  void Crowd();
-  void Flicker();
-  void Blackout();
-  void DropSome();
-  void Trouble();
-  void Judge();
-  void Finale();
+  void JudgeReads();
+  void JudgeDeletions();
 
   const WorldOptions options_;
   Life life_;
   base::Random& random_;  // the life's
   Trials trials_;
+  std::vector<uint32_t> acted_;    // times, by the place in Actions()
+  std::vector<uint32_t> faulted_;  // times, by the place in Faults()
 };
 
 }  // namespace tokamak::sim

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "lib/base/random.h"
+#include "lib/base/units.h"
 #include "sim/worlds/trials.h"
 
 namespace tokamak::sim {
@@ -54,6 +56,21 @@ WorldOptions WorldOptions::OfSeed(uint64_t seed) {
   options.picoseconds_per_byte = kRates[random.Below(3)];
   DrawBounds(base::Random(seed).Fork(2), options);
   return options;
+}
+
+std::string WorldOptions::Describe() const {
+  std::string text = absl::StrCat(
+      "seed ", seed, ": ", nodes, " nodes, ", ids, " ids, ", steps, " steps, at most ",
+      base::FormatDuration(most_between), " between; latency ", base::FormatDuration(latency), ", ",
+      picoseconds_per_byte, " ps for each byte; lease ", base::FormatDuration(lease), ", tombstones ", tombstones,
+      ", most dirty ", max_dirty, ", words at once ", words_at_once, ", engine calls ", engine_calls, ", ack timeout ",
+      base::FormatDuration(ack_timeout), calm ? "; calm" : "", "\nfaults: freeze ", freeze, ", cut ", cut,
+      ", partition ", partition, ", crash ", crash, ", crash of the directory ", directory_crash, ", slow ", slow,
+      ", lag ", lag, ", mend ", mend, ", loss ", loss, "\ntrials, each with ", trial, ":");
+  for (size_t i = 0; i < Trials::All().size(); ++i) {
+    if ((trials >> i & 1) != 0) absl::StrAppend(&text, " ", Trials::All()[i].name);
+  }
+  return text;
 }
 
 }  // namespace tokamak::sim

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "lib/base/time.h"
 #include "lib/directory/directory.h"
@@ -55,6 +56,9 @@ struct WorldOptions {
 
   // What a seed alone says: how many nodes, which bounds, and which faults.
   static WorldOptions OfSeed(uint64_t seed);
+
+  // Returns everything that was drawn, for the report of a failure.
+  std::string Describe() const;
 };
 
 }  // namespace tokamak::sim

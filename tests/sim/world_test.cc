@@ -54,7 +54,7 @@ TEST_P(WorldTest, KeepsTheContract) {
   World world(OptionsOf(GetParam()));
   const std::vector<std::string> wrong = world.Run();
   for (size_t i = 0; i < std::min(wrong.size(), kMostPrinted); ++i) ADD_FAILURE() << wrong[i];
-  EXPECT_EQ(wrong.size(), 0u) << "seed " << GetParam();
+  EXPECT_EQ(wrong.size(), 0u) << world.Describe();
   EXPECT_GT(world.history().size(), 100u);
   if (const char* id = std::getenv("TOKAMAK_DESCRIBE"); id != nullptr) std::cout << world.history().Describe(id);
 }
