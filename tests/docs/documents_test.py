@@ -64,6 +64,16 @@ class DocumentsTest(unittest.TestCase):
             first = next((i for i, line in enumerate(lines, 1) if line.startswith(("```", "|"))), len(lines))
             self.assertLessEqual(first, 30, f"{page}: its first command, table or drawing stands in line {first}")
 
+    def test_each_folder_of_ours_has_its_place_in_the_architecture(self):
+        page = read("docs/architecture.md")
+        folders = re.findall(r"^## ((?:lib|sim)\S*)", read("docs/files.md"), re.M)
+        self.assertGreater(len(folders), 60)
+        for folder in folders:
+            top, _, name = folder.rpartition("/")
+            # By its path, or by its name in the row of the room that it is in.
+            row = next((line for line in page.splitlines() if line.startswith(f"| `{top}`") or line.startswith(f"| `{top}`,")), "")
+            self.assertTrue(f"`{folder}`" in page or f"`{name}`" in row, f"docs/architecture.md has no row for {folder}")
+
     def test_the_readme_has_exactly_the_two_commands(self):
         commands = re.findall(r"^\$ (\S+)", read("README.md"), re.M)
         self.assertEqual(commands, ["ci/demo", "ci/test"])

@@ -8,7 +8,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PAGE = "docs/files.md"
 TOPS = ("include", "lib", "sim")
-USAGE = """usage: ci/file_index [--check]
+USAGE = """usage: ci/file_index.py [--check]
 Writes docs/files.md from the first sentences of the headers (of a source where there is no header) and of the BUILD files below
 include, lib and sim. --check changes nothing, and fails where the page is another."""
 
@@ -20,7 +20,7 @@ HEAD = """# Every file in a sentence
 | a word | [glossary.md](glossary.md) |
 | where something is | below: each folder, each header with the sentence that it begins with |
 
-`ci/file_index` makes this page from the sources; a test holds that it is up to date.
+`ci/file_index.py` makes this page from the sources; a test holds that it is up to date.
 """
 
 
@@ -96,17 +96,17 @@ def main():
         print(USAGE)
         return 0
     if sys.argv[1:] not in ([], ["--check"]):
-        print(f"ci/file_index: unknown option {sys.argv[1]} (see ci/file_index --help)", file=sys.stderr)
+        print(f"ci/file_index.py: unknown option {sys.argv[1]} (see ci/file_index.py --help)", file=sys.stderr)
         return 2
     path = os.path.join(ROOT, PAGE)
     text = page(ROOT)
     silent = re.findall(r"^\| `(\S+)` \|  \|$", text, re.M)
     if silent:
-        print(f"ci/file_index: begin these with a sentence that says what they are: {' '.join(silent)}", file=sys.stderr)
+        print(f"ci/file_index.py: begin these with a sentence that says what they are: {' '.join(silent)}", file=sys.stderr)
         return 1
     if sys.argv[1:] == ["--check"]:
         if not os.path.exists(path) or "\n".join(lines_of(path)) + "\n" != text:
-            print(f"ci/file_index: {PAGE} is not what the sources say; run ci/file_index", file=sys.stderr)
+            print(f"ci/file_index.py: {PAGE} is not what the sources say; run ci/file_index.py", file=sys.stderr)
             return 1
         return 0
     with open(path, "w", encoding="utf-8") as file:
