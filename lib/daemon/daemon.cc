@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <ctime>
 #include <string>
 #include <utility>
 
@@ -19,6 +18,7 @@
 #include "lib/daemon/directory_host.h"
 #include "lib/daemon/memory/store_memory.h"
 #include "lib/daemon/watch/page_address.h"
+#include "lib/os/calendar.h"
 #include "lib/os/secret_seed.h"
 #include "lib/os/sockets/host_name.h"
 #include "lib/os/thread.h"
@@ -59,11 +59,7 @@ void LogPeerChange(const directory::NodeId& peer, node::PeerChange change) {
 
 // A later life of a node has a higher number, also after a restart of the machine: microseconds of
 // the calendar.
-uint64_t NewIncarnation() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
-}
+uint64_t NewIncarnation() { return static_cast<uint64_t>(os::UnixNanoseconds()) / 1000; }
 
 }  // namespace
 

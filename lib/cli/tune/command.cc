@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <ctime>
 #include <filesystem>
 #include <iostream>
 #include <random>
@@ -20,6 +19,7 @@
 #include "lib/cli/objects/output_file.h"
 #include "lib/cli/tune/serve.h"
 #include "lib/daemon/flags/policy_file.h"
+#include "lib/os/calendar.h"
 
 namespace tokamak::cli::tune {
 
@@ -33,15 +33,6 @@ constexpr uint64_t kSmallest = 1024;
 constexpr base::Duration kLeastBudget = base::Milliseconds(100);
 constexpr base::Duration kMostBudget = base::Seconds(3600);
 constexpr base::Duration kServePatience = base::Seconds(3600);
-
-std::string Now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  char text[32];
-  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text;
-}
 
 std::string TextOf(const transport::PolicyFit& fit) {
   const auto policy = transport::Policy::FromSteps(fit.steps);
@@ -203,7 +194,7 @@ absl::Status MeasureAndWrite(const CommandFlags& flags, const LinkSettings& sett
   auto policy = transport::Policy::FromSteps(times->fit.steps);
   if (!policy.ok()) return policy.status();
   daemon::PolicyMeasurement measured;
-  measured.date = Now();
+  measured.date = os::UtcText(os::UnixNanoseconds());
   measured.puller = {puller.node(), *puller_device};
   measured.holder = {holder.node(), *holder_device};
   measured.seconds = times->took.seconds();

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <ctime>
 #include <iostream>
 #include <map>
 #include <string>
@@ -18,6 +17,7 @@
 #include "lib/cli/common/as_absl.h"
 #include "lib/cli/common/output.h"
 #include "lib/cli/common/wording.h"
+#include "lib/os/calendar.h"
 #include "nlohmann/json.hpp"
 
 namespace tokamak::cli {
@@ -34,18 +34,6 @@ struct EventsFlags {
   uint64_t count = 0;       // events, then it ends; 0: none
   base::Duration duration;  // the same; zero: none
 };
-
-// "2026-11-25T20:15:01.123Z"
-std::string Now() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-  const std::time_t seconds = milliseconds / 1000;
-  std::tm utc{};
-  gmtime_r(&seconds, &utc);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &utc);
-  return absl::StrFormat("%s.%03dZ", text, milliseconds % 1000);
-}
 
 // Follows one node, until what the flags say.
 class Follower final {
@@ -85,7 +73,7 @@ class Follower final {
   void Print(const char* what, json fields, const std::string& text) {
     if (flags_.count > 0 && printed_ >= flags_.count) return;
     ++printed_;
-    const std::string now = Now();
+    const std::string now = os::UtcTextWithMilliseconds(os::UnixNanoseconds());
     if (json_) {
       fields["time"] = now;
       fields["event"] = what;

@@ -1,8 +1,9 @@
 #include "lib/daemon/devices/soft_nic.h"
 
-#include <ctime>
 #include <string>
 #include <utility>
+
+#include "lib/os/calendar.h"
 
 namespace tokamak::daemon {
 
@@ -29,11 +30,8 @@ absl::Status SoftNic::OpenOnLoop(absl::string_view name, const verbs::soft::UdpD
   verbs::soft::UdpFabricOptions fabric_options;
   fabric_options.raw = parsed.raw;
   if (!settings.pcap_path.empty()) {
-    timespec now{};
-    clock_gettime(CLOCK_REALTIME, &now);
     verbs::soft::PcapOptions pcap_options;
-    pcap_options.epoch_nanoseconds =
-        int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec - static_cast<int64_t>(loop_.Now().picoseconds() / 1000);
+    pcap_options.epoch_nanoseconds = os::UnixNanosecondsAtZero(loop_.Now());
     auto pcap = verbs::soft::PcapWriter::Create(loop_, settings.pcap_path, pcap_options);
     if (!pcap.ok()) return pcap.status();
     pcap_ = *std::move(pcap);

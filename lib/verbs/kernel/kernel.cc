@@ -8,12 +8,12 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <ctime>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "lib/base/random.h"
 #include "lib/base/units.h"
+#include "lib/os/calendar.h"
 #include "lib/os/secret_seed.h"
 #include "lib/verbs/kernel/port_outage.h"
 #include "lib/verbs/kernel/program/command.h"
@@ -102,11 +102,8 @@ absl::Status Kernel::MakeDevice(size_t index) {
   }
   soft::Fabric* fabric = made->network.get();
   if (!options_.pcap.empty()) {
-    timespec now{};
-    clock_gettime(CLOCK_REALTIME, &now);
     soft::PcapOptions pcap_options;
-    pcap_options.epoch_nanoseconds =
-        int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec - static_cast<int64_t>(loop_.Now().picoseconds() / 1000);
+    pcap_options.epoch_nanoseconds = os::UnixNanosecondsAtZero(loop_.Now());
     auto pcap = soft::PcapWriter::Create(loop_, absl::StrCat(options_.pcap, ".", getpid()), pcap_options);
     if (!pcap.ok()) return pcap.status();
     made->pcap = *std::move(pcap);
