@@ -24,7 +24,11 @@ base::Pending ClusterView::Look(Callback done) {
   askers_.PushBack(asker.get());
   if (step_ != Step::kIdle) return asker;
   const bool is_good = viewed_at_.has_value() && services_.loop.Now() - *viewed_at_ < kGoodFor;
-  is_good ? TellSoon() : AskDirectory();
+  if (is_good) {
+    TellSoon();
+  } else {
+    AskDirectory();
+  }
   return asker;
 }
 

@@ -56,11 +56,18 @@ absl::Status Inbound::TakeNumber(uint64_t number) {
 
 absl::Status Inbound::OnTransfer(const Header& header) {
   if (absl::Status s = TakeNumber(header.transfer); !s.ok()) return s;
-  if (context_.leaving) return Refuse(header, absl::UnavailableError(kLeaving)), absl::OkStatus();
+  if (context_.leaving) {
+    Refuse(header, absl::UnavailableError(kLeaving));
+    return absl::OkStatus();
+  }
   const uint32_t most = context_.options.max_transfers;
-  if (context_.serves >= most) return Refuse(header, absl::ResourceExhaustedError(kTooMany)), absl::OkStatus();
+  if (context_.serves >= most) {
+    Refuse(header, absl::ResourceExhaustedError(kTooMany));
+    return absl::OkStatus();
+  }
   if (membership_.share().serves >= PeerShares::PartOf(most)) {
-    return Refuse(header, absl::ResourceExhaustedError(kTooManyOfPeer)), absl::OkStatus();
+    Refuse(header, absl::ResourceExhaustedError(kTooManyOfPeer));
+    return absl::OkStatus();
   }
   Serve* serve = serves_.Claim(context_, *this, membership_.share(), header);
   serves_.Bind(header.transfer, serve);

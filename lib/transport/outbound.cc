@@ -115,7 +115,8 @@ absl::Status Outbound::OnPullMessage(Pull& pull, const Message& message, CopyBud
     case MessageKind::kProgress:
       return pull.OnProgress(message.header);
     case MessageKind::kFail:
-      return pull.OnFail(message.header, FailureOf(peer_, message)), absl::OkStatus();
+      pull.OnFail(message.header, FailureOf(peer_, message));
+      return absl::OkStatus();
     default:
       return absl::InvalidArgumentError(absl::StrCat(ToString(message.header.kind), " of an owner"));
   }

@@ -217,7 +217,11 @@ void PeerConnection::Work() {
     more |= completions.Drain() && completions.passed() < left_by_[rail];
   }
   if (broken()) return;
-  more ? Wake() : Break(leaving_);
+  if (more) {
+    Wake();
+  } else {
+    Break(leaving_);
+  }
 }
 
 void PeerConnection::OnTurn(CopyBudget& budget) {
@@ -318,7 +322,11 @@ void PeerConnection::HandleError(const RequestId& id, const verbs::Completion& c
   // What was posted comes back because of that.
   if (completion.status == verbs::CompletionStatus::kFlushed && !leaving_.ok()) return Break(leaving_);
   const bool too_long = id.receive && completion.status == verbs::CompletionStatus::kLocalLength;
-  too_long ? BreakForViolation(status) : Break(status);
+  if (too_long) {
+    BreakForViolation(status);
+  } else {
+    Break(status);
+  }
 }
 
 void PeerConnection::OnTrouble(const BulkChannel::Trouble& trouble) {

@@ -133,7 +133,11 @@ void Pull::Start() {
   WriteTarget& target = write_.target();
   const absl::Status s = target.Open(context_, host_.connection().bulk(), memory_.subspan(request_.arrived));
   if (!s.ok()) return Finish(s);
-  target.opening() ? host_.connection().Wake() : Ask();
+  if (target.opening()) {
+    host_.connection().Wake();
+  } else {
+    Ask();
+  }
 }
 
 void Pull::OnTarget() {
@@ -174,7 +178,10 @@ absl::Status Pull::OnData(const Header& header) {
   Enter(State::kMoving);
   Moves();
   moved_by_ = Protocol::kRead;
-  if (absl::Status s = CheckSize(header.size); !s.ok()) return Stop(s), absl::OkStatus();
+  if (absl::Status s = CheckSize(header.size); !s.ok()) {
+    Stop(s);
+    return absl::OkStatus();
+  }
   LimitTo(base::Milliseconds(header.deadline_ms));
   StartReading(header.remote);
   return absl::OkStatus();
@@ -204,7 +211,10 @@ absl::Status Pull::OnChunk(const Message& message, CopyBudget& budget) {
       if (asked_ == Protocol::kWrite) host_.NotByWrite(number_);
       write_.target().Close();
     }
-    if (absl::Status s = CheckSize(message.header.size); !s.ok()) return Stop(s), absl::OkStatus();
+    if (absl::Status s = CheckSize(message.header.size); !s.ok()) {
+      Stop(s);
+      return absl::OkStatus();
+    }
   }
   if (state_ != State::kMoving || moved_by_ != Protocol::kEager) return OutOfTurn("CHUNK");
   Moves();
@@ -218,7 +228,10 @@ absl::Status Pull::OnChunk(const Message& message, CopyBudget& budget) {
 
 // By write, where there was nothing to write.
 absl::Status Pull::OnDone(const Header& header) {
-  if (state_ == State::kStopping && by_write()) return Finish(outcome_), absl::OkStatus();
+  if (state_ == State::kStopping && by_write()) {
+    Finish(outcome_);
+    return absl::OkStatus();
+  }
   if (state_ != State::kAsked || asked_ != Protocol::kWrite || header.protocol != Protocol::kWrite ||
       !memory_.empty()) {
     return OutOfTurn("DONE");

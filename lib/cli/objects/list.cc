@@ -44,7 +44,11 @@ void PrintNames(const std::vector<ObjectInfo>& page, bool as_json) {
   json all = json::array();
   for (const ObjectInfo& object : page) {
     const std::string name = object.name.empty() ? object.id.ToHex() : object.name;
-    as_json ? all.push_back(name) : static_cast<void>(std::cout << base::Printable(name) << "\n");
+    if (as_json) {
+      all.push_back(name);
+    } else {
+      std::cout << base::Printable(name) << "\n";
+    }
   }
   if (as_json) std::cout << ToText(std::move(all), 2) << "\n";
 }

@@ -88,7 +88,11 @@ void Comparison::Held(const absl::StatusOr<directory::HeldReply>& held) {
   }
   held_after_ = held->next;
   const bool is_over = held_after_.empty() || (!thorough_ && --pages_left_ == 0);
-  is_over ? End(absl::OkStatus()) : NextSoon();
+  if (is_over) {
+    End(absl::OkStatus());
+  } else {
+    NextSoon();
+  }
 }
 
 void Comparison::End(const absl::Status& status) {

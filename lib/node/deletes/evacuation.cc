@@ -138,24 +138,33 @@ bool Evacuation::LookAtNext() {
 // nobody could find this node.
 bool Evacuation::Start(Objects::iterator object) {
   Object& one = object->second;
-  if (services_.membership.IsUnannounced(object->first)) return Pause(object, Why::kUnannounced), true;
+  if (services_.membership.IsUnannounced(object->first)) {
+    Pause(object, Why::kUnannounced);
+    return true;
+  }
   directory::NodeId target;
   using Choice = EvacuationTargets::Choice;
   switch (targets_.Choose(one.request.total_size(), one.refused_by, services_.loop.Now(), &target)) {
     case Choice::kFound:
-      return Ask(object, target), true;
+      Ask(object, target);
+      return true;
     case Choice::kBusy:
       return false;
     case Choice::kRefused:
-      return Pause(object, one.why), true;
+      Pause(object, one.why);
+      return true;
     case Choice::kNoRoom:
-      return Pause(object, Why::kNoRoom), true;
+      Pause(object, Why::kNoRoom);
+      return true;
     case Choice::kSetAside:
-      return Pause(object, one.why == Why::kNoTime ? Why::kNoAnswer : one.why), true;
+      Pause(object, one.why == Why::kNoTime ? Why::kNoAnswer : one.why);
+      return true;
     case Choice::kTooLarge:
-      return Pause(object, Why::kTooLarge), true;
+      Pause(object, Why::kTooLarge);
+      return true;
     case Choice::kNobody:
-      return Pause(object, Why::kNoNode), true;
+      Pause(object, Why::kNoNode);
+      return true;
   }
   return false;
 }

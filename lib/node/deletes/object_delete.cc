@@ -131,7 +131,11 @@ void ObjectDelete::TellSomeOfAll() {
   const size_t rest = all_.size() - std::min(all_.size(), directory::kMaxHoldersNamed);
   to_tell_.assign(all_.begin() + static_cast<ptrdiff_t>(rest), all_.end());
   all_.resize(rest);
-  to_tell_.empty() ? Mark() : TellHolders();
+  if (to_tell_.empty()) {
+    Mark();
+  } else {
+    TellHolders();
+  }
 }
 
 void ObjectDelete::TellHolders() {

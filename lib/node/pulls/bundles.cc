@@ -110,7 +110,11 @@ std::vector<uint8_t> Bundles::Answer(absl::Span<const base::ObjectVersion> versi
                       answer.size() + BringAllAnswer::kBesideContents + *here + left <= max_size;
     const absl::Span<const uint8_t> bytes = fits ? contents(version) : absl::Span<const uint8_t>();
     const bool brought = fits && bytes.size() == *here;
-    brought ? answer.Bring(bytes) : answer.LeaveOut();
+    if (brought) {
+      answer.Bring(bytes);
+    } else {
+      answer.LeaveOut();
+    }
   }
   return answer.Take();
 }

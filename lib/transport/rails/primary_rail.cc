@@ -50,7 +50,11 @@ absl::Status PrimaryRail::Prepare() {
   const bool pulls = bulk_.side() == Side::kPuller;
   timer_ = context_.loop.RunAfter(context_.options.connect_deadline * (pulls ? 1 : 2), [this, pulls] {
     const absl::Status late = absl::UnavailableError("the bulk queue pairs are not connected by the deadline");
-    pulls ? GiveUp(late) : host_.Break(late);
+    if (pulls) {
+      GiveUp(late);
+    } else {
+      host_.Break(late);
+    }
   });
   return absl::OkStatus();
 }
