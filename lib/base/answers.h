@@ -1,7 +1,7 @@
-// Answers runs callbacks later, in the order they were added, in one task: so that none runs inside
+// Answers runs callbacks later, in the order they were added, in one task, so that none runs inside
 // the call that took it.
 //
-// Dropping an answer's handle takes it out; dropping Answers drops them all, also from inside one.
+// Dropping an answer's handle removes it; dropping Answers drops them all, also from inside one.
 // Thread rule: one loop.
 #pragma once
 
@@ -48,7 +48,7 @@ class Answers final {
     Answers* owner;
     Link<Answer> link;
   };
-  // With the callback in it: one piece of memory for both.
+  // One allocation for answer and callback.
   template <typename Callback>
   struct AnswerOf final : Answer {
     AnswerOf(Answers& answers, Callback run) : Answer(answers), callback(std::move(run)) {}

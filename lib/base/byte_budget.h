@@ -1,10 +1,10 @@
-// ByteBudget is how much memory somebody may make us hold, over all the places where we do: what a
-// program has us hold for all of its connections together.
+// ByteBudget bounds the memory that one party, such as a program, may make us hold over all places:
+// of all its connections together, say.
 //
-// It may be a part of a larger whole, such as a user's for all of his programs, and counts there
-// too. A ByteClaim is what one place holds of it.
-// Law: used() is what the claims say together, and at most limit(), of the whole as well.
-// One loop. A budget outlives its claims, and a whole its parts.
+// It may be part of a larger whole, such as a user's for all of his programs, and counts there too.
+// A ByteClaim is the share of one place.
+// Law: used() is the sum of the claims, and at most limit(), of the whole as well. One loop. A
+// budget outlives its claims, and a whole its parts.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class ByteBudget final {
   uint64_t limit() const { return limit_; }
   uint64_t used() const { return used_; }
   bool has(uint64_t bytes) const { return bytes <= limit_ - used_ && (whole_ == nullptr || whole_->has(bytes)); }
-  // More than half is taken: what is held only to be faster is given back, what may be left out is.
+  // True if more than half is taken: time to give back memory that only saves time.
   bool tight() const { return used_ > limit_ / 2 || (whole_ != nullptr && whole_->tight()); }
 
  private:
@@ -44,11 +44,11 @@ class ByteBudget final {
   uint64_t used_ = 0;
 };
 
-// Dropping it gives all back.
+// The bytes of one place. Dropping it gives all back.
 class ByteClaim final {
  public:
   ByteClaim() = default;
-  // Without a budget: nothing is counted, and nothing refused.
+  // Without a budget, counts and refuses nothing.
   explicit ByteClaim(ByteBudget* budget) : budget_(budget) {}
   ~ByteClaim() { GiveBack(); }
   ByteClaim(ByteClaim&& o) noexcept : budget_(std::exchange(o.budget_, nullptr)), bytes_(std::exchange(o.bytes_, 0)) {}
@@ -59,7 +59,7 @@ class ByteClaim final {
     return *this;
   }
 
-  // This much is held from now on. False, changing nothing, where the budget has not as much more.
+  // Sets the held bytes. Returns false, changing nothing, if the budget lacks the difference.
   [[nodiscard]] bool Resize(uint64_t bytes) {
     if (budget_ == nullptr || bytes == bytes_) return true;
     if (bytes < bytes_) {

@@ -1,6 +1,6 @@
 // Counter is a number that one thread adds to and any thread reads, as cheap as a plain one.
 //
-// What others read is a little old, and two counters need not be of the same moment.
+// Other threads may read a slightly old value, and two counters at different moments.
 #pragma once
 
 #include <atomic>
@@ -11,11 +11,11 @@ namespace tokamak::base {
 class Counter final {
  public:
   Counter() = default;
-  // A copy is the number as it is now.
+  // Copies the current number.
   Counter(const Counter& other) : value_(other.value()) {}
   Counter& operator=(const Counter&) = delete;
 
-  // The one thread.
+  // Only on the one thread.
   void Add(uint64_t n) { value_.store(value() + n, std::memory_order_relaxed); }
   Counter& operator+=(uint64_t n) {
     Add(n);
@@ -23,7 +23,7 @@ class Counter final {
   }
   Counter& operator++() { return *this += 1; }
 
-  // Any thread.
+  // On any thread.
   uint64_t value() const { return value_.load(std::memory_order_relaxed); }
   operator uint64_t() const { return value(); }
 

@@ -1,13 +1,12 @@
-// EventLoop is how logic meets time: it says what time it is, runs tasks now or later, and takes
-// wake-ups from other threads.
+// EventLoop is the seam between logic and time: it tells the time, runs tasks now or later, and
+// takes wake-ups from other threads.
 //
-// The same logic runs on a real loop (lib/os/epoll_loop.h), in virtual time (sim/time/sim_loop.h) and,
-// later, inside ns-3. It never waits, never reads a clock and never asks which of them it is on.
-// The promises below are checked for every implementation by tests/base/event_loop_contract.h.
+// The same logic runs on a real loop (lib/os/epoll_loop.h), in virtual time (sim/time/sim_loop.h)
+// and inside ns-3. It never waits, never reads a clock and never asks which of them it is on.
+// tests/base/event_loop_contract.h checks the promises below for every implementation.
 //
-// Law: tasks run one at a time, in order of their time, and in the order they were asked for where
-// times are equal.
-// Law: no task runs inside the call that asked for it.
+// Law: tasks run one at a time, in order of their time; equal times in the order of the calls.
+// Law: no task runs inside the call that took it.
 // Thread rule: everything here is for the loop's own thread, except Signal::Raise.
 #pragma once
 
@@ -22,7 +21,7 @@ namespace tokamak::base {
 
 class EventLoop;
 
-// A capture of up to 16 bytes ([this], say, or [this, index]) is stored without allocating.
+// Stores a capture of up to 16 bytes ([this], say, or [this, index]) without allocating.
 using Task = std::function<void()>;
 
 // The right to have one task run. Dropping or overwriting it cancels, so a task may safely capture
@@ -36,7 +35,7 @@ class [[nodiscard]] Timer final {
   Timer& operator=(const Timer&) = delete;
   ~Timer() { Cancel(); }
 
-  // The task will not run any more. Does nothing when it ran already.
+  // Cancels the task. No effect if it ran already.
   void Cancel();
 
   // True until the task starts to run or is cancelled.
@@ -50,15 +49,14 @@ class [[nodiscard]] Timer final {
   uint64_t ticket_ = 0;
 };
 
-// A wake-up that any thread may give. Raises that come before the task starts are answered by one
-// run; every raise is followed by a run that starts after it. Dropping it, on the loop's thread,
-// cancels: the task never runs again. The caller sees to it that no other thread raises it while or
-// after it is dropped.
+// A wake-up that any thread may give. One run answers all raises before it starts; every raise is
+// followed by a run that starts after it. Dropping it, on the loop's thread, cancels: the task
+// never runs again. The caller ensures that no other thread raises it while or after it is dropped.
 class Signal {
  public:
   virtual ~Signal() = default;
 
-  // Thread-safe; neither waits nor allocates. What the raising thread wrote before is visible to
+  // Thread-safe; neither waits nor allocates. Earlier writes of the raising thread are visible to
   // the task.
   virtual void Raise() = 0;
 };
@@ -67,26 +65,26 @@ class EventLoop {
  public:
   virtual ~EventLoop() = default;
 
-  // Time since the loop began. Constant while one task runs, but for Spend.
+  // Time since the loop began. Constant while one task runs, except for Spend.
   virtual Time Now() const = 0;
 
-  // Runs `task` once, after the tasks that are already due.
+  // Runs `task` after the tasks that are already due.
   Timer Post(Task task) { return RunAt(Now(), std::move(task)); }
 
   // Runs `task` once at `time`; never early. A time that has passed counts as Now().
   Timer RunAt(Time time, Task task) { return Timer(*this, Schedule(time, std::move(task))); }
   Timer RunAfter(Duration delay, Task task) { return RunAt(Now() + delay, std::move(task)); }
 
-  // "This much processor time went by here." A real loop ignores it: it went by. A simulated loop
-  // advances its node's processor: what the task asks for after Spend takes effect then, what it
-  // asked for before leaves earlier, and the node's next task starts when the processor is free.
+  // Declares `duration` of processor time spent here. A real loop ignores it. A simulated loop
+  // advances its node's processor: requests after Spend take effect then, requests before it leave
+  // earlier, and the node's next task starts when the processor is free.
   virtual void Spend(Duration duration) = 0;
 
-  // "This many bytes of memory were copied here": as Spend, for as long as this loop's processor
-  // takes for them.
+  // Declares `bytes` of memory copied here: as Spend, for the time that this loop's processor
+  // takes.
   virtual void SpendOnCopy(uint64_t bytes) = 0;
 
-  // A wake-up for this loop, see Signal. `task` runs on this loop.
+  // Makes a wake-up for this loop, see Signal. `task` runs on this loop.
   virtual std::unique_ptr<Signal> MakeSignal(Task task) = 0;
 
  protected:

@@ -1,10 +1,9 @@
-// FairShare counts what parties that do not know of each other hold of a number of places that all
-// of them share.
+// FairShare divides a number of places among parties that do not know of each other.
 //
 // A party has at most as many as are free beside its own, so that nobody takes the last ones: one
-// that wants all gets half of them, and n such leave an (n + 1)th part for whoever comes next.
-// What waits for its place has FairTurns. A FairShare outlives its claims.
-// Law: a party that has nothing is refused one place only while every place is taken.
+// that wants all gets half of them, and n such leave an (n + 1)th part for the next. FairTurns adds
+// waiting. A FairShare outlives its claims.
+// Law: a party without places is refused one place only while every place is taken.
 // Thread rule: one loop.
 #pragma once
 
@@ -21,7 +20,7 @@ class FairShare final {
   using Rows = std::map<Party, size_t>;
 
  public:
-  // Dropping it gives back what it has.
+  // Places of one party. Dropping it gives them back.
   class Claim final {
    public:
     Claim() = default;
@@ -54,7 +53,7 @@ class FairShare final {
   FairShare& operator=(const FairShare&) = delete;
   ~FairShare() { CHECK_EQ(taken_, 0u); }
 
-  // Whether `party` may have `count` more, all together.
+  // Returns true if `party` may have `count` more, all together.
   bool MayTake(const Party& party, size_t count = 1) const {
     if (count == 0) return true;
     const auto row = rows_.find(party);
@@ -62,7 +61,7 @@ class FairShare final {
     return count <= places_ - taken_ && held + count - 1 < places_ - taken_ - (count - 1);
   }
 
-  // Gives `party` that many, without asking whether it may have them. They must be free.
+  // Gives `party` that many free places, without asking MayTake.
   [[nodiscard]] Claim Take(const Party& party, size_t count = 1) {
     if (count == 0) return Claim();
     CHECK_LE(count, places_ - taken_);

@@ -1,11 +1,10 @@
-// FairTurns shares a number of places among parties that do not know of each other: who may begin,
-// and who waits.
+// FairTurns divides a number of places among parties that do not know of each other, and queues
+// turns that find none.
 //
 // A party has at most as many places as are free beside its own, so that nobody takes the last
-// ones: one that wants all gets half of them, and n such leave an (n + 1)th part for whoever comes
-// next. What finds no place waits: of one party in the order in which it came, and parties take
-// turns.
-// Law: a party that has nothing under way waits only while every place is taken.
+// ones: one that wants all gets half of them, and n such leave an (n + 1)th part for the next.
+// Turns of one party wait in order of arrival, and parties take turns.
+// Law: a party with no turn under way waits only while every place is taken.
 // Thread rule: one loop.
 #pragma once
 
@@ -25,7 +24,7 @@ class FairTurns final {
   struct Row;
 
  public:
-  // What begins and ends. It is taken off with End before it is dropped, unless it is idle.
+  // One activity. Unless idle, it is taken off with End before it is dropped.
   class Turn {
    public:
     Turn() = default;
@@ -42,14 +41,14 @@ class FairTurns final {
     Link<Turn> link_;
   };
 
-  // Of one party at most `most_of_one` are under way, whatever is free.
+  // At most `most_of_one` turns of one party run, even if more places are free.
   FairTurns(size_t places, size_t most_of_one) : places_(places), most_of_one_(std::max<size_t>(most_of_one, 1)) {
     CHECK_GT(places, 0u);
     spare_.reserve(kSpareRows);
   }
   FairTurns(const FairTurns&) = delete;
   FairTurns& operator=(const FairTurns&) = delete;
-  // What waits still, and what runs, is not told.
+  // Drops waiting and running turns without notice.
   ~FairTurns() {
     for (auto& [party, row] : rows_) {
       while (!row.waiting.empty()) row.waiting.PopFront();
@@ -57,7 +56,7 @@ class FairTurns final {
     }
   }
 
-  // True: it runs from now on. False: it waits until Next gives it out.
+  // Returns true if the turn runs from now on, false if it waits until Next returns it.
   [[nodiscard]] bool Begin(const Party& party, Turn& turn) {
     CHECK(turn.state_ == Turn::State::kIdle);
     turn.row_ = RowOf(party);
@@ -73,7 +72,7 @@ class FairTurns final {
     return false;
   }
 
-  // It is over, or waits no longer. Ask for the next ones after it.
+  // Ends a running or waiting turn. Call Next after it.
   void End(Turn& turn) {
     CHECK(turn.state_ != Turn::State::kIdle);
     Row& row = turn.row_->second;
@@ -87,7 +86,7 @@ class FairTurns final {
     if (row.running == 0 && row.waiting.empty()) Forget(turn.row_);
   }
 
-  // The next that may run, which it does from now on; null: none.
+  // Returns the next turn that may run, now running, or null.
   Turn* Next() {
     for (size_t rows = ring_.size(); rows > 0 && running_ < places_; --rows) {
       Row& row = *ring_.first();
@@ -109,12 +108,12 @@ class FairTurns final {
   struct Row {
     size_t running = 0;
     IntrusiveList<Turn, &Turn::link_> waiting;
-    Link<Row> ring_link;  // while something waits
+    Link<Row> ring_link;  // while a turn waits
   };
 
   using Rows = std::map<Party, Row>;
 
-  // Parties come and go with each call: their rows keep their memory.
+  // Spare rows keep their memory: parties come and go with each call.
   static constexpr size_t kSpareRows = 16;
 
   typename Rows::iterator RowOf(const Party& party) {

@@ -1,8 +1,7 @@
-// Generation tells two contents apart that had one id, one after the other: every Create draws one.
+// Generation tells successive contents of one id apart: every Create draws one.
 //
-// An object in the cluster is an id and a generation. A copy on another node has the generation of
-// the original, so that a message that was on its way for the old content never touches the new
-// one.
+// An object in the cluster is an id and a generation. A copy on another node has the original's
+// generation, so that a late message for the old content never touches the new one.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +12,7 @@
 
 namespace tokamak::base {
 
-// Drawn from 64 bits: two of one id are equal by chance once in 2^64.
+// Drawn from 64 bits: two of one id are equal with probability 2^-64.
 enum class Generation : uint64_t {};
 
 constexpr Generation kNoGeneration{0};  // of no object
@@ -25,7 +24,6 @@ inline Generation DrawGeneration(Random& random) {
   }
 }
 
-// One content of one id.
 struct ObjectVersion {
   ObjectId id;
   Generation generation = kNoGeneration;

@@ -1,13 +1,11 @@
 // Handle is the right to an answer that comes later: the one contract of every call in the tree
 // that does not answer at once.
 //
-// Law: the callback runs at most once, on the loop of the caller, never inside the call that took
-// it.
-// Law: dropping the handle cancels. The callback never runs after, and what waited for it is given
-//      back, at another node as well. A handle may be dropped inside its own callback; after the
-//      callback has run it does nothing.
-// Law: a handle that outlives the object it was got from does nothing, and its callback does not
-// run.
+// Law: the callback runs at most once, on the caller's loop, never inside the call that took it.
+// Law: dropping the handle cancels. The callback never runs after, and resources held for it are
+// given back, at another node as well. A handle may be dropped inside its own callback; after the
+// callback has run, dropping it has no effect.
+// Law: a handle that outlives its source is inert, and its callback does not run.
 #pragma once
 
 #include <memory>
@@ -19,7 +17,7 @@ class Handle {
   virtual ~Handle() = default;
 };
 
-// What such a call returns. Null where there is nothing to wait for.
+// The result of such a call. Null if there is nothing to wait for.
 using Pending = std::unique_ptr<Handle>;
 
 }  // namespace tokamak::base

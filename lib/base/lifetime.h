@@ -1,12 +1,11 @@
-// Lifetime lets code that called out find out whether the object that it belongs to was dropped
-// meanwhile.
+// Lifetime shows, after a call out, whether the object was dropped meanwhile.
 //
 //   const base::Lifetime::Watch watch = lifetime_.Watched();
 //   callback();                      // may drop us
 //   if (watch.over()) return;
 //
-// A callback that is stored beyond its object's life captures a Watch, too; where a call returns a
-// handle (handle.h), keeping the handle as a member is the better way. Thread rule: one loop.
+// A callback that is stored beyond its object's life captures a Watch, too; if a call returns a
+// handle (handle.h), keep the handle as a member instead. Thread rule: one loop.
 #pragma once
 
 #include <memory>

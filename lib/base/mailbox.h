@@ -1,9 +1,9 @@
 // Mailbox hands values from one thread to one event loop: a bounded ring and a wake-up.
 //
-// It is how loops talk. One thread sends (where several must, each has a mailbox of its own); the
-// receiving loop drains the whole ring in one task. Neither side locks or allocates. It lives in
-// base, with no syscall of its own, because the wake-up is the loop's (EventLoop::MakeSignal): the
-// same mailbox joins two threads and, in a simulation, two loops of one thread.
+// Loops communicate by it. One thread sends (each of several senders has its own mailbox); the
+// receiving loop drains the whole ring in one task. Neither side locks or allocates. It needs no
+// syscall of its own, because the wake-up is the loop's (EventLoop::MakeSignal): the same mailbox
+// joins two threads and, in a simulation, two loops of one thread.
 #pragma once
 
 #include <atomic>
@@ -63,16 +63,16 @@ class Mailbox final {
  public:
   using Handler = std::function<void(T)>;
 
-  // `handler` runs on `loop` once for each value, in the order sent. Made and dropped on the loop's
-  // thread, also by `handler`; dropping it discards what has not been handled.
+  // Runs `handler` on `loop` once for each value, in the order sent. Made and dropped on the loop's
+  // thread, also by `handler`; dropping it discards unhandled values.
   Mailbox(EventLoop& loop, size_t capacity, Handler handler)
       : state_(std::make_shared<State>(capacity, std::move(handler))), signal_(loop.MakeSignal([this] { Drain(); })) {}
   ~Mailbox() { state_->dropped = true; }
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
 
-  // From the one sending thread. Returns false, leaving `value` as it was, when `capacity` values
-  // wait: the sender must hold back and say so.
+  // Sends from the one sending thread. Returns false, leaving `value` as it was, when `capacity`
+  // values wait: the sender must hold back and report so.
   [[nodiscard]] bool Send(T&& value) {
     if (!state_->ring.Push(std::move(value))) return false;
     signal_->Raise();
@@ -80,7 +80,7 @@ class Mailbox final {
   }
 
  private:
-  // What outlives a mailbox that its own handler drops.
+  // State that outlives a mailbox dropped by its own handler.
   struct State {
     State(size_t capacity, Handler h) : ring(capacity), handler(std::move(h)) {}
     Ring<T> ring;

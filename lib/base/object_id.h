@@ -1,5 +1,4 @@
-// ObjectId names an object: the public one (include/tokamak), by which all of the tree names objects
-// as programs do.
+// ObjectId names an object: the public type (include/tokamak), for all of the tree.
 #pragma once
 
 #include "tokamak/object_id.h"

@@ -1,13 +1,12 @@
-// PhaseLog keeps what pulls spent their time on: each phase of each, with its beginning and its
-// length (trace.h), and from when to when programs waited for gets. Where the time goes is a table
-// of its totals, or a file for Perfetto.
+// PhaseLog records the time that pulls spend in each phase (trace.h), and that programs wait for
+// gets. It gives a table of totals, or a file for Perfetto.
 //
-// A loop's time stands still while a task runs, and each loop counts from its own beginning: so a
-// log of real loops is given a clock. Without one the time of the events counts, as in simulations.
+// A loop's time stands still while a task runs, and each loop counts from its own beginning, so a
+// log of real loops needs a clock. Without one the time of the events counts, as in simulations.
 //
-// An activity begins with kDirectory, or is a get of a program with kSession. What is said of one
-// that has not begun, or is over, counts for nothing: an engine on another thread may say it late.
-// Bounds: kMaxOpen activities at once, and `most` phases; what comes beyond is counted.
+// An activity begins with kDirectory, or with kSession for a get of a program. Events of one that
+// has not begun, or is over, are ignored: an engine on another thread may be late.
+// Bounds: kMaxOpen activities at once, and `most` phases; more are counted.
 // Thread rule: any thread.
 #pragma once
 
@@ -46,17 +45,17 @@ class PhaseLog final : public Trace {
 
   static constexpr size_t kMaxOpen = 65536;
 
-  // Its memory is taken now, so that recording takes none.
+  // Allocates its memory now, so that recording allocates none.
   explicit PhaseLog(size_t most, Clock clock = nullptr);
 
   void Record(const TraceEvent& event) override;
 
-  // Of the activities that ended since the last call, also of those that found no room here.
+  // Returns the activities that ended since the last call, also those without room here.
   Totals TakeTotals();
   std::vector<Entry> entries() const;
   uint64_t dropped() const;  // phases, for want of room
 
-  // The format of chrome://tracing, which Perfetto opens: a track for each activity.
+  // Writes the format of chrome://tracing, which Perfetto opens: a track for each activity.
   void WriteTraceEvents(std::ostream& out) const;
 
  private:

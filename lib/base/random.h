@@ -1,9 +1,9 @@
 // Random is a small, fast, seeded stream of numbers (xoshiro256**, Blackman and Vigna 2018) that is
 // the same on every machine.
 //
-// Every node and every link has a stream of its own, so that what one draws never shifts what
-// another draws. Logic uses this and nothing else: <random>'s distributions differ between standard
-// libraries. Not for secrets.
+// Every node and every link has its own stream, so that draws of one never shift those of another.
+// Logic uses only this: <random>'s distributions differ between standard libraries. Not for
+// secrets.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ class Random final {
   // True with the given probability; 0 never, 1 always.
   bool Chance(double probability);
 
-  // A stream of its own for a part named by `stream` (a node's index, say); drawing from it does
-  // not move this one.
+  // Returns an independent stream for a part named by `stream` (a node's index, say), without
+  // moving this one.
   Random Fork(uint64_t stream) const;
 
  private:

@@ -1,4 +1,4 @@
-// What is filled and emptied again and again keeps its memory.
+// Vectors that are filled and emptied again and again keep their memory.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,7 @@
 
 namespace tokamak::base {
 
-// Empties `items`, keeping their memory for the next; that of a burst, more than `most`, is given
-// back.
+// Empties `items`, keeping their memory for reuse; more than `most`, that of a burst, is freed.
 template <typename T>
 void EmptyForReuse(std::vector<T>& items, size_t most = 1024) {
   if (items.capacity() > most) {

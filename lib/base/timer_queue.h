@@ -1,19 +1,19 @@
-// TimerQueue keeps the tasks of one event loop in the order in which they are to run: by time, then
-// by the order asked.
+// TimerQueue keeps the tasks of one event loop in the order to run: by time, then in the order
+// added.
 //
 // A heap of small keys over an array of slots. A ticket names a slot and the slot's generation, so
-// a ticket of a task that has run or was cancelled is known to be stale for ever: a slot whose
-// generations are used up is retired. Most timers are cancelled, or run and are set again. So the
-// key of a task that was removed stays in the heap until it comes first, or until half of all keys
-// are like that, and the key of one that was taken gives its place to the next that is added.
+// the ticket of a task that has run or was cancelled is stale for ever: a slot whose generations
+// are used up is retired. Most timers are cancelled, or run and are set again. So the key of a
+// removed task stays in the heap until it comes first, or until half of all keys are stale, and the
+// key of a taken task gives its place to the next one added.
 //
 // Adding and taking cost O(log n), removing O(1) on average; they allocate only while the queue
 // grows beyond any size it has had.
 //
 // Law: all times held at once lie less than 106 days apart, since Time compares as a serial number
 // (time.h).
-// Thread rule: one thread, the loop's. Tasks may be destroyed inside Remove and Clear; what their
-// destructors call on the queue finds it consistent.
+// Thread rule: one thread, the loop's. Tasks may be destroyed inside Remove and Clear; their
+// destructors may call the queue, and find it consistent.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +39,7 @@ class TimerQueue final {
   // tasks may have the same. Returns a ticket, which is never 0 and never given again.
   uint64_t Add(Time time, uint64_t order, Task&& task);
 
-  // Forgets the task of `ticket`. Does nothing when it was taken or removed before.
+  // Removes the task of `ticket`. No effect if it was taken or removed before.
   void Remove(uint64_t ticket);
 
   // True from Add until Take or Remove.
@@ -48,14 +48,14 @@ class TimerQueue final {
   bool empty() const { return held_ == 0; }
   size_t size() const { return held_; }
 
-  // Of the task that is first. The queue must not be empty.
+  // Time and order of the first task. The queue must not be empty.
   Time next_time() { return First().time; }
   uint64_t next_order() { return First().order; }
 
   // Removes the first task and returns it. The queue must not be empty.
   Task Take();
 
-  // Forgets all tasks, also those that destructors of forgotten ones add.
+  // Removes all tasks, also those that destructors of removed ones add.
   void Clear();
 
  private:
@@ -79,7 +79,7 @@ class TimerQueue final {
   static constexpr uint64_t kLastGeneration = (uint64_t{1} << (64 - kSlotBits)) - 1;
   static_assert(kMaxTasks == size_t{1} << kSlotBits, "a ticket holds a slot's number and its generation");
 
-  // Fewer stale keys than this are not worth looking for.
+  // The least stale keys worth a sweep.
   static constexpr size_t kFewStale = 64;
 
   static uint32_t SlotOf(uint64_t ticket) { return static_cast<uint32_t>(ticket & (kMaxTasks - 1)); }
@@ -90,9 +90,9 @@ class TimerQueue final {
   Task ReleaseSlot(uint32_t slot);
 
   std::vector<Slot> slots_;
-  QuadHeap<Key> heap_;   // of all tasks, and stale keys
+  QuadHeap<Key> heap_;   // keys of all tasks, and stale ones
   size_t held_ = 0;      // tasks
-  bool vacant_ = false;  // the heap's first key is that of a task that was taken
+  bool vacant_ = false;  // true if the heap's first key is that of a task that was taken
   uint32_t free_ = kNoSlot;
 };
 

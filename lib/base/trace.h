@@ -1,4 +1,4 @@
-// Trace takes note of what happened: write-only, so that no logic can depend on being watched.
+// Trace records events: write-only, so that no logic can depend on being watched.
 //
 // Sinks count, print, or fold events into a hash that must be equal for two runs of one seed. An
 // event carries sizes, kinds and sequence numbers, never addresses, keys or bytes: those differ
@@ -24,24 +24,24 @@ enum class TraceKind : uint16_t {
   kTransferEnd,
   kObject,
   kEviction,
-  kPhase,  // `activity` leaves its phase and enters the one that `number` says
+  kPhase,  // `activity` leaves its phase and enters the phase `number`
 };
 
-// What a pull, an activity of the node that wants the object, is spending its time on. One phase at
-// a time: together they are all of it.
+// The phase of a pull, which is an activity of the node that wants the object. Phases follow each
+// other without gaps, so their sum is the whole pull.
 enum class Phase : uint32_t {
-  kDirectory,  // asks who holds it, or where these are
+  kDirectory,  // asks who holds it, or for the holders' addresses
   kReserve,    // makes room in the store
   kQueue,      // waits: for a turn at a holder, for the engine, for a connection, before another try
   kRegister,   // has memory opened to the owner, by write
-  kRequest,    // has asked the owner; nothing has come yet
+  kRequest,    // has asked the owner; no data yet
   kData,       // bytes are coming
-  kCopy,       // copies what came in messages
-  kConfirm,    // all is here; the directory, or the holder, has not answered
+  kCopy,       // copies bytes that came in messages
+  kConfirm,    // has all bytes; the directory, or the holder, has not answered
   kSeal,       // makes it visible
-  kNotify,     // tells who waits
+  kNotify,     // notifies the waiting gets
   kOver,
-  kSession,  // the one phase of a get of a program, an activity of its own beside the pulls that it waits for
+  kSession,  // the one phase of a get of a program, an activity beside the pulls that it waits for
 };
 constexpr size_t kPhases = static_cast<size_t>(Phase::kOver);  // of a pull
 const char* ToString(Phase phase);
@@ -49,9 +49,9 @@ const char* ToString(Phase phase);
 struct TraceEvent {
   Time time;
   TraceKind kind;
-  uint32_t node = 0;      // which of the traced parties
+  uint32_t node = 0;      // number of the traced party
   uint32_t number = 0;    // PSN, queue pair number, state, protocol, phase: by kind
-  uint64_t size = 0;      // bytes, where there are any
+  uint64_t size = 0;      // bytes, if any
   uint64_t activity = 0;  // kPhase: a number that the node gives once
 };
 
@@ -61,16 +61,16 @@ class Trace {
   virtual void Record(const TraceEvent& event) = 0;
 };
 
-// Notes nothing.
+// Drops all events.
 class NoTrace final : public Trace {
  public:
   void Record(const TraceEvent&) override {}
 };
 
-// Both of two are told.
+// Passes events to both of two.
 class BothTraces final : public Trace {
  public:
-  // They must outlive it.
+  // Both must outlive it.
   BothTraces(Trace& one, Trace& other) : one_(one), other_(other) {}
   void Record(const TraceEvent& event) override {
     one_.Record(event);

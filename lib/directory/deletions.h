@@ -1,12 +1,12 @@
-// Deletions remember what was deleted: while nodes may still hold it, and among the latest
+// Deletions remembers deleted generations while nodes may still hold them, and the latest as
 // tombstones after that.
 //
 // A deletion is under way while some life may hold the deleted generation and has not confirmed
-// that it does not. Lives that are gone do not count, and are taken out when a deletion is looked
-// at, or by Forget. After the last one it is a tombstone.
+// that it does not. Lives that are gone do not count; they are taken out when a deletion is looked
+// at, or by Forget. After the last one the deletion is a tombstone.
 //
-// Deletions are counted as they end. A node that was told of the first N may have missed one that
-// nobody can tell it of any more only if more than N have been forgotten.
+// Deletions are counted as they end. A node that knows the first N may have missed a forgotten one
+// only if more than N have been forgotten.
 //
 // Thread rule: the directory's loop.
 #pragma once
@@ -29,46 +29,46 @@ namespace tokamak::directory {
 
 class Deletions final {
  public:
-  static constexpr size_t kForgottenAtOnce = 1000;  // confirmations of those gone that one step enters
+  static constexpr size_t kForgottenAtOnce = 1000;  // confirmations on behalf of gone lives, in one step
 
   // Remembers the latest `most_tombstones`, at least 1. `members` must outlive it.
   Deletions(const Members& members, size_t most_tombstones) : members_(members), most_tombstones_(most_tombstones) {}
   Deletions(const Deletions&) = delete;
   Deletions& operator=(const Deletions&) = delete;
 
-  // Deletes `version` from these lives, which may be none. `provisional`: as the object was.
+  // Deletes `version` from these lives, perhaps none. `provisional`: as the object.
   void Begin(const base::ObjectVersion& version, bool provisional, std::set<uint64_t> members);
 
-  // This life may hold a generation whose deletion is under way after all.
+  // Adds a life that may hold, after all, a generation whose deletion is under way.
   void Add(const base::ObjectVersion& version, uint64_t member);
 
-  // This life does not hold the generation. Nothing where it is not asked for.
+  // Confirms that this life does not hold the generation. No effect if it need not confirm.
   void Confirm(const base::ObjectVersion& version, uint64_t member);
 
   bool UnderWay(const base::ObjectVersion& version) { return Pending(version) != nullptr; }
   bool Finished(const base::ObjectVersion& version) const { return tombstones_.contains(version); }
 
-  // A deletion of `id` that is under way; kNoGeneration: there is none.
+  // Returns a deletion of `id` that is under way, or kNoGeneration.
   base::Generation FindUnderWay(const base::ObjectId& id);
 
-  // Whether a generation that an earlier directory accepted may have `id`, though it is not free
-  // for others: all that is being deleted would have been displaced by it.
+  // Returns true if an established generation may take `id` during its deletions: it would have
+  // displaced each generation that is being deleted.
   bool OnlyProvisionalUnderWay(const base::ObjectId& id);
 
-  // The lives that have not confirmed; null: it is not under way.
+  // Returns the lives that have not confirmed, or null if the deletion is not under way.
   const std::set<uint64_t>* Pending(const base::ObjectVersion& version);
 
-  // What this life has not confirmed, at most `most`: those after `after` first, so that a node
-  // that keeps asking hears of all.
+  // Returns at most `most` deletions not confirmed by this life, first the ones after `after`, so
+  // that a node that keeps asking sees all.
   std::vector<base::ObjectVersion> DropsOf(uint64_t member, const base::ObjectVersion& after, size_t most) const;
 
-  // This life is gone: it confirms by that, in steps.
+  // Counts as the confirmation of a life that is gone, entered in steps by Forget.
   void Gone(uint64_t member) { gone_.push_back(member); }
-  // Returns whether there is more.
+  // Takes one step. Returns true if there is more.
   bool Forget();
 
   uint64_t finished() const { return finished_; }
-  uint64_t forgotten() const { return finished_ - tombstone_order_.size(); }  // the first of those
+  uint64_t forgotten() const { return finished_ - tombstone_order_.size(); }  // the first of the finished ones
 
   size_t under_way() const { return under_way_.size(); }
   size_t tombstones() const { return tombstones_.size(); }
@@ -80,10 +80,11 @@ class Deletions final {
   };
   using UnderWayMap = std::map<base::ObjectVersion, Deletion>;
 
-  // The first deletion of `id` that is still under way.
+  // Returns the first deletion of `id` that is still under way.
   UnderWayMap::iterator First(const base::ObjectId& id);
 
-  // Without those that are gone. False: with that it has finished, and is no longer there.
+  // Takes out lives that are gone. Returns false if the deletion has finished by that and is
+  // erased.
   bool StillUnderWay(UnderWayMap::iterator deletion);
   void Finish(UnderWayMap::iterator deletion);
 
@@ -91,9 +92,9 @@ class Deletions final {
   const size_t most_tombstones_;
   UnderWayMap under_way_;
   std::set<std::pair<uint64_t, base::ObjectVersion>> drops_;  // the same, by life
-  std::deque<uint64_t> gone_;                                 // to be forgotten
-  absl::flat_hash_set<base::ObjectVersion> tombstones_;       // never visited in its own order
-  std::deque<base::ObjectVersion> tombstone_order_;           // the oldest first
+  std::deque<uint64_t> gone_;                                 // lives to be forgotten
+  absl::flat_hash_set<base::ObjectVersion> tombstones_;       // never iterated
+  std::deque<base::ObjectVersion> tombstone_order_;           // oldest first
   uint64_t finished_ = 0;
 };
 

@@ -1,25 +1,25 @@
 // Directory knows who holds what and who is alive: object -> generation, sizes and holders; node ->
 // addresses and lease.
 //
-// docs/consistency.md is the contract that it keeps with the nodes. In short:
-// - An id has one generation at a time. The first that is announced is the one; another is refused
+// docs/consistency.md is its contract with the nodes. In short:
+// - An id has one generation at a time, the first that is announced. Another is refused
 //   (kAlreadyExists) until the first has been deleted and every node that may hold it has dropped
 //   it.
-// - A deleted generation never comes back: whoever announces it is told kAborted, and drops its
+// - A deleted generation never comes back: a node that announces it gets kAborted, and drops its
 //   copy.
-// - Every node that may hold a copy is known: who locates an object in order to pull it is entered
-//   as coming, before it has a byte. Only holders that have the object are named to others.
+// - Every node that may hold a copy is known: a node that locates an object in order to pull it is
+//   entered as coming, before it has a byte. Only holders that have the object are named to others.
 // - Liveness is a lease. A node whose lease has ended is silent: named to nobody, but still counted
 //   among those that may hold its copies, until it is back, or its grace is over as well (then it
 //   refuses gets itself) and it is gone.
 //
-// Implementations: local.h (pure state), remote.h (another node's local one, asked over the
-// transport), redis.h. All pass tests/directory/conformance.
+// Implementations: local.h (pure state), remote/remote.h (another node's local one, over the
+// transport), redis/redis_directory.h. All pass tests/directory/conformance.
 //
-// Every call returns a handle (lib/base/handle.h): dropping it cancels the call, at the server as
-// well where it waits there. Calls take effect in the order in which they are made; but Delete and
-// Roster, which programs ask for, may wait for their turn and be overtaken by later calls. Deadlines
-// count from the call.
+// Every call returns a handle (lib/base/handle.h): dropping it cancels the call, and its wait at
+// the server. Calls take effect in the order in which they are made, except that Delete and Roster,
+// which programs ask for, may be queued and overtaken by later calls. Deadlines count from the
+// call.
 // Errors of every call: kDeadlineExceeded and kUnavailable (the directory is out of reach; it may
 // or may not have acted).
 // Thread rule: one loop, the node's.
@@ -54,136 +54,133 @@ constexpr size_t kMaxDeviceText = 256;
 constexpr size_t kMaxNodes = 4096;        // alive or silent at once; further ones are refused (kResourceExhausted)
 constexpr size_t kMaxUpdates = 64;        // in one Update
 constexpr size_t kMaxVerified = 256;      // in one Verify
-constexpr size_t kHeldPage = 256;         // versions that one answer to Held names, or some more
-constexpr size_t kMaxHeldCursor = 64;     // bytes of where that goes on
+constexpr size_t kHeldPage = 256;         // versions in one answer to Held, or some more
+constexpr size_t kMaxHeldCursor = 64;     // bytes of HeldReply::next
 constexpr size_t kMaxDropsTold = 64;      // in one JoinReply
-constexpr size_t kMaxBrought = 4096;      // bytes of an object that come with the word where it is
+constexpr size_t kMaxBrought = 4096;      // bytes of an object that a LocatedObject may bring
 constexpr size_t kMaxMark = 64;           // bytes of JoinReply::mark, and of as_of
 constexpr size_t kMaxTombstones = 65536;  // deleted generations that are remembered when nobody holds them any more
 
-// kInvalidArgument says what is wrong with a name.
+// kInvalidArgument: the text names the mistake.
 absl::Status CheckNodeId(const NodeId& node);
 
 struct NodeInfo {
   NodeId id;
-  uint64_t incarnation = 0;          // which of its lives: a restarted node has a higher one
+  uint64_t incarnation = 0;          // number of this life: a restarted node has a higher one
   std::vector<std::string> engines;  // where each engine's transport listens: "10.0.0.1:7000"
   std::string device;                // "soft:udp@127.0.0.1", for people
   uint64_t capacity = 0;             // bytes
 };
 
-// kInvalidArgument says which bound it breaks.
+// kInvalidArgument: the text names the broken bound.
 absl::Status CheckNode(const NodeInfo& node);
 
-// How a node stands with the directory; one that is gone is not known any more.
+// A node's standing with the directory; one that is gone is not known any more.
 enum class Liveness : uint8_t { kAlive = 0, kSilent = 1 };
 
-// A node that the directory counts with.
 struct RosterEntry {
   NodeInfo node;
   Liveness liveness = Liveness::kAlive;
-  base::Duration unheard_for;  // since it joined, or renewed its lease
+  base::Duration unheard_for;  // since it joined or last renewed its lease
 };
 
-// What a directory says (kUnavailable) that cannot know yet who holds what: it began this long ago,
-// and will have learnt it after `left`; or this node has not told all.
+// kUnavailable, from a directory that cannot know yet who holds what: it began `ago`, and will have
+// learnt it after `left`; or `node` has not announced all.
 absl::Status HasJustBegun(base::Duration ago, base::Duration left);
 absl::Status HasNotToldAll(const NodeId& node);
-// To a node that is outdated: kAborted.
+// kAborted, for an outdated node.
 absl::Status MayHaveBeenDeleted();
-// Of an announcement that was long on its way: kFailedPrecondition.
+// kFailedPrecondition, for an announcement that was long on its way.
 absl::Status SaidTooLongAgo();
 
-// Which machine a request comes from: its IP address, as verbs::Address has it; zeros: this one.
+// The machine that a request comes from: its IP address, as verbs::Address has it; zeros: this one.
 using Host = std::array<uint8_t, 16>;
 
 struct JoinRequest {
   NodeInfo node;
-  base::Duration lease;  // alive for this long from now
-  // Then silent for this long. Longer than that a silent node serves no gets, not even its own
+  base::Duration lease;  // time from now for which it is alive
+  // Time after the lease for which it is silent. After that it serves no gets, not even its own
   // programs'.
   base::Duration grace;
-  // It was in a directory before, in this life: its objects may be older than what this directory
+  // True if it was in a directory before, in this life, and may hold older objects than this one
   // knows.
   bool returning = false;
-  // Everything that it holds has been announced, or located for pulling. Not of a node that cannot
-  // know whether this directory has just entered it: a Join before this one was not answered.
+  // True if everything that it holds has been announced, or located for pulling. False after a Join
+  // without an answer: the node cannot know whether this directory has just entered it.
   bool complete = false;
-  // What the last reply said.
+  // JoinReply::mark of the last reply.
   std::string mark = {};
-  // Filled in by the node that serves the directory: no part of the request.
+  // Not part of the request: filled in by the node that serves the directory.
   Host host = {};
 };
 
 struct JoinReply {
-  // This directory did not know this life of the node (a restart): announce everything that is
-  // held.
+  // True if this life of the node was unknown (a restart): announce all objects.
   bool entered = false;
   // Deleted, and not yet confirmed by this node: drop these and withdraw them. At most
   // kMaxDropsTold; join again for more.
   std::vector<base::ObjectVersion> drops;
-  // Up to which deletion this node knows them: to be said with the next Join. Only the directory
-  // can read it; at most kMaxMark bytes.
+  // The last deletion up to which this node knows them, for the next Join. Opaque, at most kMaxMark
+  // bytes.
   std::string mark;
-  // The deletion that ended last, whether this node knows of it or not: to be said with each
-  // Update. As `mark` to read, and as long.
+  // The deletion that ended last, known to this node or not, for each Update. Opaque, at most
+  // kMaxMark bytes.
   std::string as_of;
-  // The node was gone while more was deleted than is remembered. Until it is complete, what it
-  // announces as established is refused (kAborted) unless the directory knows it. It may become so
-  // while it is telling.
+  // True if the node was gone while more was deleted than is remembered. Until it is complete, its
+  // established announcements are refused (kAborted) unless the directory knows them. May become
+  // true while the node is announcing.
   bool outdated = false;
 };
 
-// Whether a directory may have accepted what a node announces, as far as that node knows.
+// Whether a directory may have accepted an announced content, as far as the node knows.
 enum class Standing : uint8_t {
   kNew = 0,          // none has: nobody else has a copy
   kEstablished = 1,  // one has
-  kUnanswered = 2,   // it was announced, and no answer came: one may have, and others may have copies
+  kUnanswered = 2,   // announced without an answer: one may have, and others may have copies
 };
 
-// A word of a node about one object that it holds, or no longer holds.
+// A node's report about one object that it holds, or no longer holds.
 struct Update {
   enum class Kind : uint8_t {
     kAnnounce = 1,  // it is here, sealed
-    kWithdraw = 2,  // it is not here, nor coming
+    kWithdraw = 2,  // it is neither here nor coming
   };
   Kind kind = Kind::kAnnounce;
   base::ObjectVersion version;
   uint64_t data_size = 0;  // kAnnounce
   uint64_t metadata_size = 0;
   Standing standing = Standing::kNew;  // kAnnounce
-  base::ObjectName name = {};          // kAnnounce; none where the node knows none
+  base::ObjectName name = {};          // kAnnounce; empty if the node knows none
 };
 
-// What is answered to each update, in their order.
+// In the order of the updates.
 using UpdateStatuses = absl::InlinedVector<absl::Status, 1>;
 
-// Where an object is.
 struct LocatedObject {
   base::Generation generation = base::kNoGeneration;
   uint64_t data_size = 0;
   uint64_t metadata_size = 0;
-  std::vector<NodeId> holders;  // alive, and have it; at most kMaxHoldersNamed of them
+  std::vector<NodeId> holders;  // alive, and have it; at most kMaxHoldersNamed
 
-  // Of an answer that brings them (LocateRequest::may_bring): data and then metadata, from the
-  // first of `holders`. Valid while that is told. Empty: to be pulled.
+  // Data and then metadata, from the first of `holders`, if LocateRequest::may_bring and the answer
+  // brings them; else empty: to be pulled. Valid during the callback.
   absl::Span<const uint8_t> contents = {};
 
-  base::ObjectName name = {};  // that a holder announced it with
+  base::ObjectName name = {};  // from the announcement of a holder
 };
 
-// In an answer that brings it.
+// True if an answer may bring the object.
 inline bool IsSmallEnoughToBring(uint64_t data_size, uint64_t metadata_size) {
   return data_size <= kMaxBrought && metadata_size <= kMaxBrought - data_size;
 }
 
 struct LocateRequest {
   base::ObjectId id;
-  base::Duration wait;      // for somebody to hold it, zero: asks once; then kNotFound
+  base::Duration wait;      // for a holder to appear, zero: asks once; then kNotFound
   base::Duration deadline;  // of the whole call: longer than `wait`
-  NodeId puller;            // not empty: this node is going to pull it, and is entered as coming
-  // With a puller: the answer may bring an object of at most kMaxBrought bytes, which spares the
-  // pull.
+  NodeId puller;            // the node that is going to pull it, entered as coming; or empty
+  // True if, with a puller, the answer may bring an object of at most kMaxBrought bytes, which
+  // spares the pull.
   bool may_bring = false;
 };
 
@@ -192,18 +189,18 @@ struct DeleteRequest {
   base::ObjectId id;
   base::Generation generation = base::kNoGeneration;  // only this one; none: whichever there is
   std::vector<NodeId> dropped;  // have confirmed since the last step that they do not hold `generation`
-  NodeId after;                 // holders after this name only: those before were asked without success
+  NodeId after;                 // only holders after this name: earlier ones were asked without success
 };
 
 struct DeleteReply {
   base::Generation generation = base::kNoGeneration;
-  // Alive: to be told to drop it; by name, at most kMaxHoldersNamed of them. Empty: no more.
+  // Holders that are alive and must drop it, by name, at most kMaxHoldersNamed. Empty: no more.
   std::vector<NodeId> holders;
-  // May hold it, and cannot be asked now; at most kMaxHoldersNamed of them.
+  // Nodes that may hold it, but cannot be asked now; at most kMaxHoldersNamed.
   std::vector<NodeId> silent;
 };
 
-// A page of what the directory takes a node to hold: see Held.
+// A page of the objects that a node holds according to the directory: see Held.
 struct HeldReply {
   std::vector<base::ObjectVersion> versions;
   std::string next;  // where the next page begins; empty: this was the last
@@ -224,64 +221,65 @@ class Directory {
   virtual ~Directory() = default;
 
   // Enters or renews this node. kFailedPrecondition: a later life of the node is known.
-  // kAlreadyExists: another life is alive at other addresses: the name is taken. A higher
+  // kAlreadyExists: the name is taken, another life is alive at other addresses. A higher
   // incarnation at the same addresses replaces the lower one, which cannot live any more, and
-  // forgets what that held. One that fails may have been carried out, and `entered` is said once:
-  // whoever gets no answer takes the next one for entered, whatever it says.
+  // forgets what that held. A Join that fails may have been carried out, and `entered` is reported
+  // once: after a Join without an answer, the node must take the next one for entered, whatever it
+  // reports.
   [[nodiscard]] virtual base::Pending Join(const JoinRequest& request, base::Duration deadline, JoinCallback done) = 0;
 
   // Ends the node's life here at once: it serves nobody any more, its own programs included.
   [[nodiscard]] virtual base::Pending Leave(const NodeId& node, uint64_t incarnation, base::Duration deadline,
                                             StatusCallback done) = 0;
 
-  // What `node` holds now and what it does not hold any more, in order; at most kMaxUpdates.
-  // `as_of`: what the last JoinReply said. A status for each. Of an announcement: kAlreadyExists
-  // (another generation has the id, or is being deleted: drop this one), kAborted (this generation
-  // was deleted, or may have been while the node was gone: drop it), kUnavailable (established, and
-  // another is being deleted: say it again later), kResourceExhausted (the same, for want of room),
-  // kFailedPrecondition (what was deleted since `as_of` has been forgotten in part, this generation
-  // perhaps: join, and say it again), kInvalidArgument (known with other sizes). Where the node has
-  // no lease all fail with kNotFound: join first. An established generation that meets one that was
-  // accepted while the directory had yet to learn what is older (it had been restarted, or a node
-  // came back) displaces it: the other is deleted. A withdrawal without a generation withdraws the
-  // node where it is coming, but not what it has: for one that asked in order to pull and heard no
-  // answer.
+  // Reports, in order, objects that `node` holds now or no longer holds; at most kMaxUpdates.
+  // `as_of` comes from the last JoinReply. Returns a status for each. Errors of an announcement:
+  // kAlreadyExists (another generation has the id, or is being deleted: drop this one), kAborted
+  // (this generation was deleted, or may have been while the node was gone: drop it), kUnavailable
+  // (established, and another is being deleted: announce it again later), kResourceExhausted (the
+  // same, for want of room), kFailedPrecondition (deletions since `as_of` have been forgotten in
+  // part, perhaps this generation's: join, and announce it again), kInvalidArgument (known with
+  // other sizes). If the node has no lease, all fail with kNotFound: join first. An established
+  // generation displaces one that was accepted while the directory had yet to learn what is older
+  // (after a restart, or while a node came back): the other is deleted. A withdrawal without a
+  // generation withdraws the node if it is coming, but not if it has the object: for a node that
+  // asked in order to pull and got no answer.
   [[nodiscard]] virtual base::Pending Update(const NodeId& node, absl::string_view as_of,
                                              absl::Span<const directory::Update> updates, base::Duration deadline,
                                              UpdateCallback done) = 0;
 
-  // Who holds `id`. Waits for somebody to do, where asked to. kNotFound: nobody does.
+  // Returns the holders of `id`. Waits for one to appear, if requested. kNotFound: no holder.
   // kFailedPrecondition: the puller has no lease, join first. Never names a deleted generation.
   [[nodiscard]] virtual base::Pending Locate(const LocateRequest& request, LocateCallback done) = 0;
 
-  // From the answer on the object is located by nobody and its generation announced by nobody; then
-  // every holder must be told. The caller tells `holders`, calls again with those that confirmed
-  // (`dropped`) and the last name that it was given (`after`), until `holders` is empty; then, with
-  // `after` empty, once more: an answer without holders and without silent ones means that no node
-  // holds it any more, and that the id is free. Where another content that had the id before is
-  // being deleted as well, the answer goes on with that once this one is deleted: it has another
-  // generation. kNotFound: neither this generation nor a deletion
-  // of it that is still under way is known. kUnavailable: it may be held by somebody of whom the
-  // directory does not know that: it has just begun, or a node that came back has not told all yet.
+  // Deletes an object, in steps. After the first answer, the object cannot be located nor its
+  // generation announced; then every holder must drop it. The caller asks `holders` to, calls again
+  // with those that confirmed (`dropped`) and the last name that it was given (`after`), until
+  // `holders` is empty; then, with `after` empty, once more: an answer without holders and without
+  // silent ones means that no node holds it any more, and that the id is free. If an earlier
+  // content of the id is being deleted as well, the answers go on with that one, which has another
+  // generation, once this one is deleted. kNotFound: neither this generation nor a deletion of it
+  // that is still under way is known. kUnavailable: there may be a holder that the directory does
+  // not know: it has just begun, or a node that came back has not announced all yet.
   [[nodiscard]] virtual base::Pending Delete(const DeleteRequest& request, base::Duration deadline,
                                              DeleteCallback done) = 0;
 
-  // Which of `versions` (by place; at most kMaxVerified) the directory does not know this node to
-  // hold, though it may: lost by a server that evicts, say.
+  // Returns the places in `versions` (at most kMaxVerified) of those that the directory does not
+  // know this node to hold, though it may: lost by a server that evicts, say.
   [[nodiscard]] virtual base::Pending Verify(const NodeId& node, absl::Span<const base::ObjectVersion> versions,
                                              base::Duration deadline, VerifyCallback done) = 0;
 
-  // The other way round: what the directory takes this node to have, or to be coming to. A page of
-  // it, the first one where `after` is empty, then what `next` of the page before says; it is
-  // opaque. A page may be empty and not the last, and may name what another has named. What is so
-  // from the first page to the last is named.
+  // Returns a page of the objects that the node has, or is coming to, according to the directory:
+  // the first page if `after` is empty, else the one at `next`, opaque, of the page before. A page
+  // may be empty and not the last, and may repeat entries. An entry that lasts from the first page
+  // to the last is named.
   [[nodiscard]] virtual base::Pending Held(const NodeId& node, const std::string& after, base::Duration deadline,
                                            HeldCallback done) = 0;
 
-  // All nodes that are alive or silent, by id: of each name its latest life.
+  // Returns the latest life of each name that is alive or silent, by id.
   [[nodiscard]] virtual base::Pending Roster(base::Duration deadline, RosterCallback done) = 0;
 
-  // Of these those that are alive.
+  // Returns the nodes of the roster that are alive.
   [[nodiscard]] base::Pending Nodes(base::Duration deadline, NodesCallback done);
 };
 

@@ -20,7 +20,7 @@ absl::Status JoinFirst(const NodeId& node) {
 
 absl::Status NobodyHoldsIt() { return absl::NotFoundError("no node holds the object"); }
 
-// Sorted, and at most as many as may be named.
+// Sorts the names and keeps the first kMaxHoldersNamed.
 void Shorten(std::vector<NodeId>& names) {
   const size_t named = std::min(names.size(), kMaxHoldersNamed);
   std::partial_sort(names.begin(), names.begin() + static_cast<ptrdiff_t>(named), names.end());
@@ -70,18 +70,18 @@ absl::StatusOr<JoinReply> LocalDirectory::Enter(const JoinRequest& request) {
   reply.entered = joined->entered;
   reply.drops = deletions_.DropsOf(member.number, member.told, kMaxDropsTold);
   if (!reply.drops.empty()) member.told = reply.drops.back();
-  // What it has yet to tell may have been deleted before now.
+  // Objects that it has yet to announce may have been deleted before now.
   reply.as_of = Mark();
   reply.mark = member.learning ? request.mark : reply.as_of;
   reply.outdated = IsOutdated(member);
   return reply;
 }
 
-// Up to where the deletions of this life of the directory have ended.
+// Names the last deletion that ended in this life of the directory.
 std::string LocalDirectory::Mark() const { return absl::StrCat(life_, ".", deletions_.finished()); }
 
-// Whoever has the mark of another directory was not here before this one had learnt who holds what.
-// Until then nothing was deleted that a directory before this one can have accepted.
+// A node with the mark of another directory was not here before this one had learnt who holds what.
+// Until then this one deleted no generation that an earlier directory can have accepted.
 bool LocalDirectory::MayHaveForgottenOneAfter(absl::string_view mark) const {
   const std::vector<absl::string_view> parts = absl::StrSplit(mark, '.');
   uint64_t life = 0, known = 0;
@@ -137,7 +137,7 @@ absl::Status LocalDirectory::Announce(const Member& node, absl::string_view as_o
   if (version.generation == base::kNoGeneration) {
     return absl::InvalidArgumentError("an object that is announced has a generation");
   }
-  if (deletions_.UnderWay(version)) deletions_.Add(version, node.number);  // until it says that it dropped it
+  if (deletions_.UnderWay(version)) deletions_.Add(version, node.number);  // until it confirms
   if (deletions_.UnderWay(version) || deletions_.Finished(version)) {
     return absl::AbortedError("this content was deleted");
   }
@@ -159,7 +159,7 @@ absl::Status LocalDirectory::Announce(const Member& node, absl::string_view as_o
   return absl::OkStatus();
 }
 
-// Sees to it that the id has no other generation, or says why it keeps it.
+// Frees the id of other generations, or returns the reason why it keeps one.
 absl::Status LocalDirectory::MakeFree(const Member& node, const directory::Update& update) {
   const base::ObjectId& id = update.version.id;
   ObjectEntry* entry = objects_.Find(id);
@@ -249,7 +249,7 @@ base::Pending LocalDirectory::Delete(const DeleteRequest& request, base::Duratio
   return Answer(std::move(done), Reply(NameForDeletion(version, request.after)));
 }
 
-// Which generation is deleted: this, which is under way or over when we return.
+// Returns the generation to delete, whose deletion is under way or over.
 absl::StatusOr<base::Generation> LocalDirectory::ChooseDeletion(const DeleteRequest& request) {
   const base::ObjectId& id = request.id;
   const base::Generation wanted = request.generation;
@@ -282,7 +282,7 @@ void LocalDirectory::BeginDeletion(const base::ObjectId& id) {
   deletions_.Begin({id, entry.generation}, entry.provisional, std::move(members));
 }
 
-// The id is free when whatever had it is deleted.
+// The id is free when all of its generations are deleted.
 DeleteReply LocalDirectory::NameForDeletion(base::ObjectVersion version, NodeId after) {
   DeleteReply reply;
   reply.generation = version.generation;
@@ -329,7 +329,7 @@ base::Pending LocalDirectory::Held(const NodeId& node, const std::string& after,
   return Answer(std::move(done), HeldNow(node, after, kHeldPage));
 }
 
-// A cursor is the bytes of the id that was looked at last.
+// The cursor is the bytes of the last id that was looked at.
 absl::StatusOr<HeldReply> LocalDirectory::HeldNow(const NodeId& node, const std::string& after, size_t most) const {
   const Member* const member = members_.FindAlive(node);
   if (member == nullptr) return JoinFirst(node);

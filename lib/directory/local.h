@@ -1,13 +1,13 @@
-// LocalDirectory is the directory as pure state in this process: one node's own, or what a serving
-// node shares with others.
+// LocalDirectory is the directory as pure state in this process: one node's own, or the one that a
+// serving node shares with others.
 //
 //   Members         who is alive, silent or gone
 //   ObjectEntries   which generation of an id is live, and who holds it
 //   Deletions       what was deleted, and who has not confirmed
 //   Waits           who waits for an object to appear
 //
-// Law: what a call does is done when it returns; only its answer comes later.
-// Law: no task looks at more than some 1,000 objects, whatever happens to nodes that hold millions.
+// Law: a call has taken effect when it returns; only its answer comes later.
+// Law: no task looks at more than some 1,000 objects, even when nodes that hold millions go.
 // Bounds: kMaxNodes, LocalOptions (kResourceExhausted beyond).
 // Thread rule: its loop.
 #pragma once
@@ -29,21 +29,21 @@
 
 namespace tokamak::directory {
 
-// Each peer may have this many waits in a directory: the node itself, and each that asks it.
+// The most waits of one peer in a directory: of the node itself, and of each that asks it.
 constexpr size_t kMaxWaitsOfPeer = 65536;
 
 struct LocalOptions {
   size_t objects = size_t{1} << 24;  // known at once, or being deleted
   size_t waiting = size_t{1} << 20;  // for an object to appear
 
-  // For this long after its start the directory cannot know who holds what: there may have been one
-  // before. As long as the nodes' lease, after which all that live have renewed it.
+  // Time after its start for which the directory cannot know who holds what, since there may have
+  // been one before. As long as the nodes' lease: by then every live node has renewed it.
   base::Duration recovery = base::Seconds(10);
 
   size_t tombstones = kMaxTombstones;  // at least 1
 
-  // Tells this life of the directory from all others, in marks: drawn by whoever opens it. 0: the
-  // moment at which it begins does, as in virtual time.
+  // Tells this life of the directory from all others, in marks; drawn at random. 0: the time of its
+  // start serves, as in virtual time.
   uint64_t life = 0;
 };
 
@@ -65,22 +65,20 @@ class LocalDirectory final : public Directory {
   base::Pending Held(const NodeId& node, const std::string& after, base::Duration deadline, HeldCallback done) override;
   base::Pending Roster(base::Duration deadline, RosterCallback done) override;
 
-  // For the server, which asks for others. LocateNow is a Locate without a wait that is answered
-  // now; Find is the same, but tells nothing where nobody has the object. Watch tells, with no
-  // limit in time, that somebody has it; whoever asks for others keeps each of them within
-  // kMaxWaitsOfPeer.
+  // For the server, which asks for others. LocateNow is a Locate without a wait, answered now; Find
+  // is the same, but returns nothing if the object has no holder. Watch reports, with no limit in
+  // time, that a holder appeared; its caller keeps each of its own askers within kMaxWaitsOfPeer.
   absl::StatusOr<LocatedObject> LocateNow(const base::ObjectId& id, const NodeId& puller);
   Waits::Result Find(const base::ObjectId& id, const NodeId& puller);
-  // Held, with at most `most` versions, which is not zero.
+  // Held, with at most `most` versions, at least 1.
   absl::StatusOr<HeldReply> HeldNow(const NodeId& node, const std::string& after, size_t most) const;
-  // A part of Roster: those after `after`, at most `most`.
+  // Returns a part of Roster: at most `most` after `after`.
   std::vector<RosterEntry> RosterNow(const NodeId& after, size_t most) const { return members_.Roster(after, most); }
   [[nodiscard]] base::Pending Watch(const base::ObjectId& id, StatusCallback done);
 
   size_t most_waiting() const { return options_.waiting; }
 
-  // What is kept, until it is forgotten: of nodes that are gone, and of deletions that have ended
-  // with them, in steps.
+  // Records of gone nodes, and of deletions that ended with them, are forgotten in steps.
   size_t nodes() const { return members_.size(); }  // alive or silent
   size_t objects() const { return objects_.size(); }
   size_t deletions() const { return deletions_.under_way(); }
@@ -93,9 +91,10 @@ class LocalDirectory final : public Directory {
   base::Pending Wait(const Waits::Asker& asker, std::optional<base::Duration> wait, size_t* count, LocateCallback done);
   Waits::Result FindFor(const Waits::Asker& asker);
 
-  // Not all that were in a directory before have had the time to come back.
+  // True while nodes of an earlier directory may not have had the time to come back.
   bool has_just_begun() const { return learnt_.armed(); }
-  // Whether somebody may hold what it does not know, and who (kUnavailable).
+  // True if there may be a holder that the directory does not know; KnowsAll names it
+  // (kUnavailable).
   bool may_lack() { return has_just_begun() || members_.Learning() != nullptr; }
   absl::Status KnowsAll();
 
@@ -122,8 +121,8 @@ class LocalDirectory final : public Directory {
   Deletions deletions_;
   Waits waits_;
   size_t own_waits_ = 0;
-  Sweep forgetting_;  // those who are gone
-  Sweep asking_;      // again for all who wait: a silent node is back
+  Sweep forgetting_;  // of gone lives
+  Sweep asking_;      // again for all waits: a silent node is back
 };
 
 }  // namespace tokamak::directory

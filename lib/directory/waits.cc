@@ -52,7 +52,7 @@ bool Waits::AskAgain(bool first) {
   auto next = first ? waiting_.begin() : waiting_.upper_bound(asked_);
   for (size_t asked = 0; asked < kAskedAtOnce && next != waiting_.end(); ++asked) {
     asked_ = next->first;
-    ++next;  // the list that is woken may end
+    ++next;  // Wake may end this list
     Wake(base::ObjectId(asked_));
   }
   return next != waiting_.end();

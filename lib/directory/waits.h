@@ -1,7 +1,6 @@
-// Waits are those who asked a local directory for an object that nobody has, and wait for it to
-// appear.
+// Waits holds the askers of a local directory that wait for an object to appear.
 //
-// Each is a handle: dropped, it is out at once, and nothing of it is left.
+// Each is a handle: dropping it removes all of it at once.
 // Thread rule: the directory's loop.
 #pragma once
 
@@ -25,15 +24,15 @@ class Waits final {
  public:
   static constexpr size_t kAskedAtOnce = 1000;  // objects that one step of AskAgain looks at
 
-  // Who waits: for the place of an object, which `puller` may be about to pull, or only to be told
-  // that it has one.
+  // A waiting asker: for the place of an object, which `puller` may be about to pull, or only for
+  // the news that it has one.
   struct Asker {
     base::ObjectId id;
     NodeId puller;
     bool only_told = false;
   };
 
-  // What to tell it now; nothing: it goes on waiting.
+  // The answer for an asker, or nothing: it goes on waiting.
   using Result = std::optional<absl::StatusOr<LocatedObject>>;
   using Find = std::function<Result(const Asker& asker)>;
 
@@ -44,15 +43,15 @@ class Waits final {
   Waits& operator=(const Waits&) = delete;
   ~Waits();
 
-  // `count`, where there is one, counts it while it waits.
+  // Adds an asker. `count`, if not null, counts it while it waits.
   [[nodiscard]] base::Pending Add(const Asker& asker, std::optional<base::Duration> wait, size_t* count,
                                   Directory::LocateCallback done);
 
-  // Answers those who wait for `id`, in the order in which they asked.
+  // Answers the askers of `id`, in order.
   void Wake(const base::ObjectId& id);
 
-  // The same for a part of all objects, from the beginning where `first` is set. Returns whether
-  // there are more.
+  // The same for a part of all objects, from the beginning if `first` is set. Returns true if there
+  // are more.
   bool AskAgain(bool first);
 
   size_t size() const { return size_; }

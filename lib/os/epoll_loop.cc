@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kWakeTicket = UINT64_MAX;
 
-// Rounded up: a loop that wakes early would find nothing due and spin.
+// Rounds up: a loop that wakes early would find no due task and spin.
 timespec RoundUpToNanoseconds(base::Duration wait) {
   const int64_t nanoseconds = (wait + base::Duration::Picoseconds(999)).nanoseconds();
   return {nanoseconds / 1'000'000'000, nanoseconds % 1'000'000'000};
@@ -120,7 +120,7 @@ bool EpollLoop::RunDue() {
   bool any = RunTimers();
   any |= RunSignals();
   any |= RunPollers();
-  // Descriptors cost a system call: they are looked at when there is nothing else, or for long.
+  // Descriptors cost a system call: they are looked at without other work, or after a while.
   if (!any || ++rounds_since_ >= kBusyRounds) any |= RunDescriptors(base::Duration());
   in_round_ = false;
   return any;
@@ -220,7 +220,7 @@ void EpollLoop::Turn(const base::Time* limit) {
   in_round_ = false;
 }
 
-// Where it finds nothing, the descriptors are left to Look or Sleep.
+// Leaves the descriptors to Look or Sleep if it finds no work.
 bool EpollLoop::RunRound() {
   bool any = RunTimers();
   any |= RunSignals();
@@ -281,19 +281,19 @@ bool EpollLoop::RunDescriptors(base::Duration wait) {
   return count > 0;
 }
 
-// Whether to look again rather than to sleep, after a round that found nothing.
+// Returns true to look again rather than to sleep, after a round without work.
 bool EpollLoop::Spinning() {
   if (detection_.mode == Detection::Mode::kBusy) return true;
   spinning_ = spinning_ && now_ < spin_until_;
   return spinning_;
 }
 
-// At the descriptors, after a round of a spinning loop that found nothing.
+// Looks at the descriptors, after an idle round of a spinning loop.
 bool EpollLoop::Look() {
   return now_ - descriptors_seen_ >= kIdleDescriptorInterval && RunDescriptors(base::Duration());
 }
 
-// Until something happens, a timer is due or it is `limit`. Returns whether anything ran.
+// Sleeps until an event, a due timer or `limit`. Returns true if anything ran.
 bool EpollLoop::Sleep(const base::Time* limit) {
   for (size_t i = 0; i < pollers_.size(); ++i) {
     if (pollers_[i].poller != nullptr) pollers_[i].poller->Arm();
@@ -302,7 +302,7 @@ bool EpollLoop::Sleep(const base::Time* limit) {
   return RunDescriptors(AnnounceSleep(limit));
 }
 
-// Either a raise sees that we sleep and wakes us, or we see here what it raised; the same for Stop.
+// Either a raise sees that we sleep and wakes us, or we see here that it raised; the same for Stop.
 // Returns how long to sleep.
 base::Duration EpollLoop::AnnounceSleep(const base::Time* limit) {
   asleep_.store(true, std::memory_order_seq_cst);

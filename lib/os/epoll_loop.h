@@ -1,20 +1,20 @@
 // EpollLoop is the real event loop: the monotonic clock, epoll, and wake-ups from other threads.
 //
 // It goes in rounds: due timers, raised signals, pollers, file descriptors, a bounded number of
-// each, so that none starves another. When a round finds nothing the loop spins or sleeps, as its
-// Detection says. A signal raised while the loop is awake costs no syscall, and neither does a
-// round, but for a look at the descriptors every kDescriptorInterval, and not before kBusyRounds
-// rounds (while spinning, with nothing else to do, every kIdleDescriptorInterval).
+// each, so that none starves another. When a round finds no work the loop spins or sleeps, as its
+// Detection requires. A signal raised while the loop is awake costs no syscall, and neither does a
+// round, except for a look at the descriptors every kDescriptorInterval, and not before kBusyRounds
+// rounds (while spinning, with no other work, every kIdleDescriptorInterval).
 //
-// The clock is dear: some 20 ns where a processor's counter can be read in place, and a system call
-// of microseconds where it cannot, as in many virtual machines. So it is read when a task asks for
-// the time, and by the loop itself only after a round that found work or slept, and in one of
-// kIdleRoundsPerClock rounds that find nothing. With a timer, a look at the descriptors, the end of
-// its spinning and the limit of RunUntil, a spinning loop is late by at most that many rounds.
+// Reading the clock is expensive: some 20 ns where a processor's counter can be read in place, and
+// a system call of microseconds where it cannot, as in many virtual machines. So it is read when a
+// task asks for the time, and by the loop itself only after a round that found work or slept, and
+// in one of kIdleRoundsPerClock idle rounds. A spinning loop is late by at most that many rounds
+// with a timer, a look at the descriptors, the end of its spinning and the limit of RunUntil.
 //
 // Signals, pollers and descriptors have no order among timers: each runs in its part of a round.
-// Thread rule: one thread uses the loop (whoever runs it; before that, whoever sets it up), except
-// for Stop and Signal::Raise.
+// Thread rule: one thread uses the loop (the one that runs it; before that, the one that sets it
+// up), except for Stop and Signal::Raise.
 // Lifetimes: timers, signals, watches and pollers are dropped before the loop.
 #pragma once
 
@@ -39,11 +39,10 @@ namespace tokamak::os {
 
 class EpollLoop;
 
-// How the loop finds out that there is work.
 struct Detection {
   enum class Mode {
     kBusy,      // never sleeps: the shortest delay, a whole core
-    kEvent,     // sleeps whenever a round finds nothing
+    kEvent,     // sleeps whenever a round finds no work
     kAdaptive,  // spins for `spin` after the last work, then sleeps
   };
   Mode mode = Mode::kEvent;
@@ -54,9 +53,9 @@ struct Detection {
   static Detection Adaptive(base::Duration spin) { return {Mode::kAdaptive, spin}; }
 };
 
-// A descriptor that is being watched. Dropping it ends that: its callback runs no more, also where
-// its event is known already. Drop it before the descriptor is closed. Move-only; must not outlive
-// its loop.
+// A watched descriptor. Dropping it ends the watch: its callback runs no more, even for an event
+// that is known already. Drop it before the descriptor is closed. Move-only; must not outlive its
+// loop.
 class [[nodiscard]] FdWatch final {
  public:
   FdWatch() = default;
@@ -64,7 +63,7 @@ class [[nodiscard]] FdWatch final {
   FdWatch& operator=(FdWatch&& other) noexcept;
   ~FdWatch() { Reset(); }
 
-  // Watches for other events (EPOLLIN, EPOLLOUT, EPOLLRDHUP) from now on; 0 pauses, but for
+  // Watches for other events (EPOLLIN, EPOLLOUT, EPOLLRDHUP) from now on; 0 pauses, except for
   // EPOLLERR and EPOLLHUP.
   void SetEvents(uint32_t events);
   void Reset();
@@ -78,8 +77,8 @@ class [[nodiscard]] FdWatch final {
   uint64_t ticket_ = 0;
 };
 
-// A poller that is being polled; dropping it ends that, also from inside its Poll. Drop it before
-// the poller and before its descriptor is closed. Move-only; must not outlive its loop.
+// A polled poller; dropping it ends the polling, also from inside its Poll. Drop it before the
+// poller and before its descriptor is closed. Move-only; must not outlive its loop.
 class [[nodiscard]] PollerHandle final {
  public:
   PollerHandle() = default;
@@ -111,43 +110,43 @@ class EpollLoop final : public base::EventLoop {
   explicit EpollLoop(Detection detection = Detection::Event(), Clock clock = &MonotonicNanoseconds);
   ~EpollLoop() override;
 
-  // Runs until Stop. Where Stop was called before, returns at once; may be called again after that.
+  // Runs until Stop. Returns at once if Stop was called before; may be called again after that.
   void Run();
 
-  // Thread-safe. Run returns after the current round.
+  // Makes Run return after the current round. Thread-safe.
   void Stop();
 
   // Runs until `done`, which is asked before the first and after each round, until Stop or until
-  // `limit`. Returns whether `done`. For tests and programs; logic arms timers.
+  // `limit`. Returns true if `done`. For tests and programs; logic arms timers.
   bool RunUntil(const std::function<bool()>& done, base::Time limit);
 
-  // For whoever has threads of its own that now and then do the loop's work, and wait for it
-  // elsewhere; one at a time, which a lock of theirs sees to:
+  // For users without a thread for the loop, whose threads now and then do its work, one at a time
+  // under a lock of theirs, and wait for it elsewhere:
   //
   //   do {
-  //     while (loop.RunDue()) {}                        // all that is due, without waiting
-  //   } while (loop.ArmPollers());                      // where the loop has pollers
+  //     while (loop.RunDue()) {}                        // all due work, without waiting
+  //   } while (loop.ArmPollers());                      // if the loop has pollers
   //   const base::Duration most = loop.PrepareToWait();
   //   poll(loop.descriptor() and others, most);         // here without the lock
   //
-  // One round that does not wait. Returns whether anything ran.
+  // Runs one round that does not wait. Returns true if anything ran.
   bool RunDue();
 
-  // Only what was raised, and no look at anything else: for whoever gave the loop's users work and
-  // wants it done now. Returns whether anything ran.
+  // Runs only raised signals, at once, without looking at anything else. Returns true if anything
+  // ran.
   bool RunRaised();
 
-  // The caller will run what is due before it waits, or lets others wait: until PrepareToWait a
-  // signal that is raised wakes nobody.
+  // Declares that the caller runs due work before it waits, or lets others wait: until
+  // PrepareToWait a raised signal wakes nobody.
   void Attend() { asleep_.store(false, std::memory_order_seq_cst); }
 
-  // From now on work of pollers makes descriptor() readable, see Poller. Returns whether one had
-  // some already, which is done. Who does not wait need not call it: pollers are then looked at by
-  // RunDue alone, and whoever gives them work need not wake anybody.
+  // Lets work of pollers make descriptor() readable, see Poller. Returns true if one had some
+  // already, which is done. A caller that does not wait need not call it: then only RunDue looks at
+  // pollers, and a source of their work need not wake anybody.
   bool ArmPollers();
 
-  // From now on a raised signal makes descriptor() readable. Returns how long there is nothing to
-  // do unless it is: not at all where something was raised meanwhile.
+  // Lets a raised signal make descriptor() readable. Returns the time to wait at most: zero if
+  // something was raised meanwhile.
   base::Duration PrepareToWait();
 
   // Readable when a watched descriptor has an event, or the loop was woken. The loop's own.
@@ -162,7 +161,7 @@ class EpollLoop final : public base::EventLoop {
 
   Detection detection() const { return detection_; }
 
-  // How often it has asked the kernel for events, asleep or not. Any thread.
+  // The number of times it asked the kernel for events, asleep or not. Any thread.
   uint64_t waits() const { return waits_.load(std::memory_order_relaxed); }
   void SetDetection(Detection detection);
 
@@ -188,14 +187,13 @@ class EpollLoop final : public base::EventLoop {
 
   static constexpr int kTimersPerRound = 64;
   static constexpr int kEventsPerRound = 64;
-  // How often a loop that does not sleep looks at its descriptors: while it has other work, and
-  // while it has none. What follows from one event is often over in a few rounds, on a slow machine
-  // as well: then the loop sleeps, and looks there.
+  // Intervals at which a loop that does not sleep looks at its descriptors: while it has other
+  // work, and while it has none. Work that follows from one event often ends within a few rounds,
+  // on a slow machine as well: then the loop sleeps, and looks there.
   static constexpr base::Duration kDescriptorInterval = base::Microseconds(50);
   static constexpr int kBusyRounds = 4;
   static constexpr base::Duration kIdleDescriptorInterval = base::Microseconds(1);
-  // A loop with nothing to do looks up this often, so that times it remembers never get too old to
-  // compare.
+  // Interval at which an idle loop wakes, so that remembered times never get too old to compare.
   static constexpr base::Duration kLongestSleep = base::Seconds(3600);
 
   struct Watched {
@@ -237,16 +235,16 @@ class EpollLoop final : public base::EventLoop {
   Detection detection_;
 
   mutable base::Time now_;      // when the clock was last looked at
-  mutable bool fresh_ = false;  // that was in this round, and no task has ended since
-  int rounds_to_clock_ = 0;     // until the loop looks at it again, if they find nothing
+  mutable bool fresh_ = false;  // true if that was in this round, and no task has ended since
+  int rounds_to_clock_ = 0;     // idle rounds until the loop looks at it again
   base::Time descriptors_seen_;
-  int rounds_since_ = 0;  // that found work
+  int rounds_since_ = 0;  // rounds with work since then
   std::atomic<uint64_t> waits_{0};
   base::Time spin_until_;
-  bool worked_ = false;  // the last round found something to do
+  bool worked_ = false;  // true if the last round found work
   bool spinning_ = false;
   bool in_round_ = false;
-  bool precise_wait_ = true;  // until the kernel turns out not to know epoll_pwait2
+  bool precise_wait_ = true;  // false once the kernel turns out not to know epoll_pwait2
   uint64_t next_order_ = 0;
 
   base::TimerQueue timers_;
@@ -257,7 +255,7 @@ class EpollLoop final : public base::EventLoop {
   std::vector<uint32_t> watched_free_;
   std::array<epoll_event, kEventsPerRound> events_;
 
-  std::atomic<bool> asleep_{false};  // the loop sleeps, or is about to look for the last time before it does
+  std::atomic<bool> asleep_{false};  // true while the loop sleeps, or is about to look for the last time before
   std::atomic<bool> stopped_{false};
 };
 

@@ -1,16 +1,16 @@
 // FileDescriptor owns a file descriptor and closes it. Move-only.
 //
-// Whoever is a guest in somebody else's program (lib/verbs/kernel/preload) has to keep that from
-// closing what is not its own. So tokamak_on_descriptor(), which is nowhere else, is told what is
-// owned.
+// A guest in a foreign program (lib/verbs/kernel/preload) must keep the program from closing
+// descriptors that it does not own. So the guest, and nobody else, defines tokamak_on_descriptor(),
+// which receives every change of ownership.
 #pragma once
 
 #include <unistd.h>
 
 #include <utility>
 
-// `owned`: a FileDescriptor has it from now on; else it has it no more, and is about to close it
-// unless somebody else owns it now. Any thread.
+// `owned`: true if a FileDescriptor has it from now on; else it lost it, and is about to close it
+// unless another owner has it now. Any thread.
 extern "C" __attribute__((weak)) void tokamak_on_descriptor(int descriptor, bool owned) noexcept;
 
 namespace tokamak::os {
@@ -18,7 +18,7 @@ namespace tokamak::os {
 class FileDescriptor final {
  public:
   FileDescriptor() = default;
-  // Takes over `fd`; -1 is "none".
+  // Takes over `fd`; -1: none.
   explicit FileDescriptor(int fd) : fd_(fd) { Tell(true); }
   FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   FileDescriptor& operator=(FileDescriptor&& other) noexcept {
@@ -35,7 +35,7 @@ class FileDescriptor final {
   int get() const { return fd_; }
   bool valid() const { return fd_ >= 0; }
 
-  // Gives the descriptor up to the caller, who closes it.
+  // The caller closes it.
   [[nodiscard]] int Release() {
     Tell(false);
     return std::exchange(fd_, -1);

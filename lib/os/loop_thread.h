@@ -1,14 +1,14 @@
 // LoopThread runs an EpollLoop on a thread of its own: a transport engine, the NIC of soft:udp.
 //
-// What lives on the loop is made and dropped there, by CallOn:
+// Objects on the loop are made and dropped there, by CallOn:
 //
 //   LoopThread thread({"engine0"}, Detection::Adaptive(base::Microseconds(50)));
 //   thread.CallOn([&] { engine = std::make_unique<Engine>(thread.loop(), ...); });
 //   ...
 //   thread.CallOn([&] { engine.reset(); });
 //
-// Thread rule: made, stopped and dropped by one thread; CallOn from any, but another thread's must
-// have returned before it is stopped.
+// Thread rule: made, stopped and dropped by one thread; CallOn from any thread, but it must have
+// returned before another one stops it.
 #pragma once
 
 #include <memory>
@@ -30,15 +30,15 @@ class LoopThread final {
   LoopThread(const LoopThread&) = delete;
   LoopThread& operator=(const LoopThread&) = delete;
 
-  // To be used on its thread, or by anybody once stopped.
+  // To be used on its thread, or on any once stopped.
   EpollLoop& loop() { return loop_; }
 
-  // Runs `call` on the loop's thread and returns when it has returned: for setting up and tearing
-  // down. Runs it right here where this is the loop's thread, or where the loop was stopped.
+  // Runs `call` on the loop's thread and returns after it: for setting up and tearing down. Runs it
+  // right here on the loop's thread, or if the loop was stopped.
   void CallOn(absl::FunctionRef<void()> call);
 
-  // The loop ends its round and the thread is joined. What was posted and did not run stays with
-  // the loop. Does nothing the second time; not from the loop's own thread.
+  // Ends the loop after its round and joins the thread. Posted tasks that did not run stay with the
+  // loop. No effect the second time; not from the loop's own thread.
   void Stop();
 
  private:

@@ -30,10 +30,10 @@ std::optional<uint64_t> ReadNumber(const std::string& path) {
   return value;
 }
 
-// Of a control group.
+// Files of a control group.
 struct GroupFiles {
   std::string bound;
-  std::vector<std::string> used;  // of the bound: the largest counts; none: all of it is there
+  std::vector<std::string> used;  // use of the bound: the largest counts; none: all of it is there
 };
 
 uint64_t LargestOf(const std::string& folder, const std::vector<std::string>& files) {
@@ -42,7 +42,7 @@ uint64_t LargestOf(const std::string& folder, const std::vector<std::string>& fi
   return largest;
 }
 
-// What a control group's bound leaves, and those of the groups around it.
+// Lowers `limit` to the rest of the bounds of a control group and the groups around it.
 void LowerToGroup(const std::string& root, std::string group, const GroupFiles& files, MemoryLimit* limit) {
   for (;;) {
     const std::string folder = absl::StrCat(root, group, "/");
@@ -69,7 +69,7 @@ void LowerToGroups(const std::string& root, const GroupFiles& current, const std
   }
 }
 
-// As the kernel writes it in names of files: 64KB, 2MB, 1GB.
+// Formats bytes as the kernel does in names of files: 64KB, 2MB, 1GB.
 std::string SizeInNames(uint64_t bytes) {
   if (bytes >= uint64_t{1} << 30) return absl::StrCat(bytes >> 30, "GB");
   if (bytes >= uint64_t{1} << 20) return absl::StrCat(bytes >> 20, "MB");
@@ -85,7 +85,7 @@ MemoryLimit OrdinaryMemoryLimit() {
   if (available.has_value()) {
     limit = {(*available + MeminfoValue(meminfo, "SwapFree").value_or(0)) * 1024, "memory and swap that are free"};
   }
-  // What is used of these is mostly files' contents, which give way.
+  // The used part of these is mostly files' contents, which give way.
   LowerToGroups("", {"memory.max", {}}, "memory", {"memory.limit_in_bytes", {}}, &limit);
   return limit;
 }
@@ -97,10 +97,12 @@ HugePages FreeHugePages(const std::string& root) {
   const uint64_t free = MeminfoValue(meminfo, "HugePages_Free").value_or(0);
   pages.free = free - std::min(free, MeminfoValue(meminfo, "HugePages_Rsvd").value_or(0));
   if (pages.page_size == 0) return pages;
-  // Beyond a group's bound the kernel gives the pages away and ends who touches them, by SIGBUS.
+  // Beyond a group's bound the kernel gives the pages away and kills a process that touches them,
+  // by SIGBUS.
   const std::string prefix = absl::StrCat("hugetlb.", SizeInNames(pages.page_size), ".");
   MemoryLimit limit;
-  // What others there have mapped and not touched yet counts as used ("rsvd", since Linux 5.7).
+  // Pages that others there have mapped and not touched yet count as used ("rsvd", since Linux
+  // 5.7).
   LowerToGroups(root, {prefix + "max", {prefix + "current", prefix + "rsvd.current"}}, "hugetlb",
                 {prefix + "limit_in_bytes", {prefix + "usage_in_bytes", prefix + "rsvd.usage_in_bytes"}}, &limit);
   pages.by_group = limit.bytes / pages.page_size < pages.free;

@@ -1,8 +1,8 @@
-// NoCancellation: while there is one, its thread is not cancelled (pthread_cancel(3)), but at the
-// next cancellation point after it. Nearly every system call is such a point, and a thread that
-// ends in one would leave behind what it was in the middle of.
+// NoCancellation delays the cancellation of its thread (pthread_cancel(3)) until the next
+// cancellation point after its end. Nearly every system call is such a point, and a thread that
+// ends in one would leave its work half done.
 //
-// Thread rule: of the thread that made it, and dropped in reverse order of making.
+// Thread rule: of the thread that made it; dropped in reverse order of making.
 #pragma once
 
 #include <pthread.h>

@@ -13,7 +13,7 @@
 namespace tokamak::os {
 namespace {
 
-using Names = std::array<char, 4096>;  // what the system's lists of users and groups say of one
+using Names = std::array<char, 4096>;  // buffer for an entry of the system's lists of users and groups
 
 std::string UserName(uid_t id) {
   passwd entry{};
@@ -45,8 +45,8 @@ bool Allows(const struct stat& file, mode_t bits, const PathUser& who) {
   return (file.st_mode >> (member ? 3 : 0) & bits) == bits;
 }
 
-// The first on the way to `path` that refuses: a folder that may not be entered, or `path` itself, to which `bits` are asked.
-// Empty where all allow.
+// Returns the first on the way to `path` that refuses: a folder that may not be entered, or `path`
+// itself, to which `bits` are asked. Empty if all allow.
 std::string WhoRefuses(const std::string& path, mode_t bits, const PathUser& who, const LookAtPath& look,
                        struct stat* file) {
   for (size_t end = path.find('/'); end != std::string::npos; end = path.find('/', end + 1)) {
@@ -94,7 +94,7 @@ std::string ConnectRemedy(const std::string& path, int error, const PathUser& wh
   const std::string refuses = WhoRefuses(path, S_IWOTH, who, look, &file);
   if (refuses.empty()) return "";
   const mode_t bits = refuses == path ? S_IWGRP : S_IXGRP;
-  // Root's own group is nobody's to join.
+  // Root's own group is not for joining.
   if ((file.st_mode & bits) != 0 && file.st_gid != 0) {
     const std::string group = GroupName(file.st_gid);
     return absl::StrCat(": ", refuses, " is for members of the group ", group, "; run 'adduser ", who.name, " ", group,

@@ -1,7 +1,8 @@
-// What to do when a path of a Unix socket cannot be used: the end of an error's line.
+// Remedies for a path of a Unix socket that cannot be used: the end of an error's line.
 //
-// Said by programs at both ends of it, a daemon that listens and a client that connects. Paths are looked at by their mode alone: where
-// that does not explain the error (an access list, a read-only file system), nothing is said.
+// For both ends, a daemon that listens and a client that connects. Only the modes of paths are
+// considered: an error that these do not explain (an access list, a read-only file system) has no
+// remedy.
 #pragma once
 
 #include <sys/stat.h>
@@ -13,7 +14,7 @@
 
 namespace tokamak::os {
 
-// Who uses a path.
+// The user of a path.
 struct PathUser {
   uid_t user = 0;
   std::vector<gid_t> groups;
@@ -22,15 +23,15 @@ struct PathUser {
   static PathUser OfThisProcess();
 };
 
-// Looks at a path as stat() does; false where there is none.
+// Looks at a path as stat() does; false if it does not exist.
 using LookAtPath = std::function<bool(const std::string& path, struct stat* file)>;
 bool LookAtRealPath(const std::string& path, struct stat* file);
 
-// After `error` (an errno) of connecting to `path`; empty, or begins with ": ".
+// The remedy after `error` (an errno) of connecting to `path`; empty, or begins with ": ".
 std::string ConnectRemedy(const std::string& path, int error, const PathUser& who = PathUser::OfThisProcess(),
                           const LookAtPath& look = LookAtRealPath);
 
-// After `error` of making a socket at `path`; empty, or begins with ": ".
+// The remedy after `error` of making a socket at `path`; empty, or begins with ": ".
 std::string ListenRemedy(const std::string& path, int error, const PathUser& who = PathUser::OfThisProcess(),
                          const LookAtPath& look = LookAtRealPath);
 

@@ -12,17 +12,17 @@ class Poller {
  public:
   virtual ~Poller() = default;
 
-  // Runs what is ready, a bounded amount of it, and returns whether anything was. Where
-  // descriptor() is readable, Poll takes its event, so that it is readable no longer. Must be cheap
-  // when there is nothing.
+  // Runs a bounded amount of ready work, and returns true if there was any. Takes the event of
+  // descriptor(), so that it is readable no longer. Must be cheap without work.
   virtual bool Poll() = 0;
 
-  // From now on work that arrives makes descriptor() readable, or, where there is none, raises a
-  // Signal of the loop or makes another descriptor readable that the loop watches. Holds until the
-  // first such event; called before each sleep, so also when armed already. Runs nothing itself.
+  // Makes the next arrival of work signal the loop: descriptor() becomes readable, or, if there is
+  // none, a Signal of the loop is raised or another watched descriptor becomes readable. Holds
+  // until the first such event; called before each sleep, so also when armed already. Runs no work
+  // itself.
   virtual void Arm() = 0;
 
-  // What becomes readable, the same for the life of the poller, or -1 where something else wakes
+  // Becomes readable after Arm; the same for the life of the poller, or -1 if something else wakes
   // the loop.
   virtual int descriptor() const = 0;
 };

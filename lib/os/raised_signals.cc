@@ -12,7 +12,7 @@ class RaisedSignals::Entry final {
 
   base::Task task;
   std::atomic<bool> raised{false};
-  Entry* next = nullptr;  // belongs to who set `raised`, then to the stack
+  Entry* next = nullptr;  // belongs to the thread that set `raised`, then to the stack
   bool dropped = false;   // loop's thread only
 };
 
@@ -52,7 +52,7 @@ bool RaisedSignals::Run(absl::FunctionRef<void()> after_each) {
       continue;
     }
     any = true;
-    // A raise from here on asks for another run; what earlier raisers wrote is visible to this one.
+    // A raise from here on causes another run; earlier raisers' writes are visible to this one.
     entry->raised.exchange(false, std::memory_order_acq_rel);
     running_ = entry;
     entry->task();
@@ -63,7 +63,7 @@ bool RaisedSignals::Run(absl::FunctionRef<void()> after_each) {
   return any;
 }
 
-// In the order raised: the stack turned over.
+// Takes the entries in the order raised: the stack reversed.
 RaisedSignals::Entry* RaisedSignals::TakeAll() {
   Entry* raised = nullptr;
   for (Entry* entry = top_.exchange(nullptr, std::memory_order_acquire); entry != nullptr;) {

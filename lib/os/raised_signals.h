@@ -1,9 +1,9 @@
 // RaisedSignals holds the signals of one loop that were raised and have not run: a lock-free stack
-// that any thread pushes to and the loop takes whole. So the loop finds what was raised in
-// O(raised), however many signals there are.
+// that any thread pushes to and the loop takes whole. The loop finds them in O(raised), however
+// many signals there are.
 //
 // A signal is in the stack at most once: between the raise that found it quiet and the start of its
-// run. One that is dropped meanwhile leaves its entry behind, which is freed when the loop comes to
+// run. A signal dropped meanwhile leaves its entry behind, which is freed when the loop comes to
 // it.
 #pragma once
 
@@ -28,16 +28,16 @@ class RaisedSignals final {
   Entry* Make(base::Task task);
   void Drop(Entry* entry);
 
-  // Any thread. Returns whether this raise put `entry` into the stack: then the loop may have to be
+  // Any thread. Returns true if this raise put `entry` into the stack: then the loop may have to be
   // woken.
   [[nodiscard]] bool Raise(Entry* entry);
 
-  // Loop's thread. Sequentially consistent: a raise that this does not see, sees what the loop's
-  // thread wrote before.
+  // Loop's thread. Sequentially consistent: a raise that this does not see, sees earlier writes of
+  // the loop's thread.
   bool empty() const { return top_.load(std::memory_order_seq_cst) == nullptr; }
 
-  // Loop's thread. Runs each signal raised by now once, in the order raised, with `after_each`
-  // behind it. Returns whether any ran.
+  // Loop's thread. Runs each signal raised by now once, in the order raised, and `after_each` after
+  // each. Returns true if any ran.
   bool Run(absl::FunctionRef<void()> after_each);
 
  private:

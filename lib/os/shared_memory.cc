@@ -52,7 +52,7 @@ absl::StatusOr<uint8_t*> MapDescriptor(int fd, uint64_t size, bool writable) {
   return static_cast<uint8_t*>(data);
 }
 
-// Reads and writes back one byte of each page, atomically, so that nobody's store is lost.
+// Reads and writes back one byte of each page, atomically, so that no concurrent store is lost.
 void Touch(uint8_t* data, size_t size) {
   for (size_t i = 0; i < size; i += PageSize()) __atomic_fetch_or(data + i, uint8_t{0}, __ATOMIC_RELAXED);
 }
@@ -112,7 +112,7 @@ absl::StatusOr<SharedMemory> SharedMemory::Create(const std::string& name, uint6
     return s;
   }
 
-  // Asking for more than that is answered by a signal.
+  // A larger file would raise a signal (SIGXFSZ).
   rlimit files;
   if (getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur < size) {
     return absl::ResourceExhaustedError(
@@ -130,7 +130,7 @@ absl::StatusOr<SharedMemory> SharedMemory::Create(const std::string& name, uint6
   if (fchmod(fd.get(), S_IRUSR) != 0) return absl::ErrnoToStatus(errno, "fchmod of shared memory");
   if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return absl::ErrnoToStatus(errno, "seal shared memory");
   const absl::StatusOr<uint8_t*> data = MapDescriptor(fd.get(), size, /*writable=*/true);
-  // This mapping is also what makes the kernel set huge pages aside.
+  // This mapping also makes the kernel set huge pages aside.
   if (!data.ok() && options.huge_pages) return HugePagesMissing(size, FreeHugePages());
   if (!data.ok()) return data.status();
   SharedMemory memory(std::move(fd), page_size, MemoryMapping(*data, size, /*writable=*/true));

@@ -4,9 +4,9 @@
 // It is sealed against shrinking, growing and further seals, so no process that has it can make
 // another's access fail. Its mode is 0400: a descriptor that was opened for reading cannot be
 // opened again for writing through /proc, except by root, or by its owner, who may change the mode.
-// The kernel has no seal that leaves some writers and forbids others. What cannot be had is refused
-// when it is made, with the remedy in the Status; the memory itself comes page by page when it is
-// first touched, or ahead of that by Prefault.
+// The kernel has no seal that leaves some writers and forbids others. Creating more than the
+// machine has is refused, with the remedy in the Status; the memory itself comes page by page when
+// it is first touched, or ahead of that by Prefault.
 // Thread rule: none; the objects are plain values. Prefault may run while other threads use the
 // mapping.
 #pragma once
@@ -32,14 +32,14 @@ class MemoryMapping final {
   MemoryMapping& operator=(MemoryMapping&& other) noexcept;
   ~MemoryMapping();
 
-  uint8_t* data() const { return data_; }  // writing where !writable() is a crash
+  uint8_t* data() const { return data_; }  // writing crashes unless writable()
   size_t size() const { return size_; }    // bytes
   bool writable() const { return writable_; }
   absl::Span<const uint8_t> bytes() const { return {data_, size_}; }
 
-  // Brings pages into memory from `from` on, without changing what they hold, until all are or
+  // Brings pages into memory from `from` on, without changing their contents, until all are or
   // `limit` has passed (by up to kPrefaultStep more). Returns where it stopped: size() when done.
-  // Only where writable(). Blocks: about 2 us for 4 KiB.
+  // Only if writable(). Blocks: about 2 us for 4 KiB.
   absl::StatusOr<size_t> Prefault(size_t from, absl::Duration limit) const;
   static constexpr size_t kPrefaultStep = size_t{64} << 20;
 
@@ -54,7 +54,7 @@ class MemoryMapping final {
 
 struct SharedMemoryOptions {
   bool huge_pages = false;  // of the default size, reserved at once; the administrator provides them
-  bool prefault = false;    // brought in when made, for at most kPrefaultLimit; what is left comes with its first touch
+  bool prefault = false;    // bring pages in at once, for at most kPrefaultLimit; the rest comes with its first touch
 };
 
 class SharedMemory final {
@@ -62,12 +62,12 @@ class SharedMemory final {
   static constexpr absl::Duration kPrefaultLimit = absl::Seconds(120);
 
   // New memory, all zero, mapped here for writing. `name` is seen in /proc only; `size`, in bytes,
-  // is rounded up to whole pages. ResourceExhausted where the machine cannot have that much.
+  // is rounded up to whole pages. kResourceExhausted if the machine cannot have that much.
   static absl::StatusOr<SharedMemory> Create(const std::string& name, uint64_t size, SharedMemoryOptions options = {});
 
-  // Maps what another process sent. Nothing is believed: FailedPrecondition unless `fd` is a memfd
-  // of exactly `size` bytes that is sealed as above. `fd` stays the caller's and may be closed
-  // afterwards.
+  // Maps memory from another process, which is not trusted: kFailedPrecondition unless `fd` is a
+  // memfd of exactly `size` bytes that is sealed as above. `fd` stays the caller's and may be
+  // closed afterwards.
   static absl::StatusOr<MemoryMapping> Attach(int fd, uint64_t size, bool writable);
 
   absl::Span<uint8_t> bytes() const { return {mapping_.data(), mapping_.size()}; }

@@ -14,7 +14,7 @@ namespace {
 
 void Prepare(const ThreadOptions& options) {
   pthread_setname_np(pthread_self(), options.name.substr(0, 15).c_str());
-  // Else the kernel adds up to 50 us to each sleep, to save power.
+  // Otherwise the kernel adds up to 50 us to each sleep, to save power.
   prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
   if (options.processors.empty()) return;
   cpu_set_t set;

@@ -1,4 +1,4 @@
-// StartThread starts a thread as all of ours are: named, so that top and gdb show what it does, and
+// StartThread starts a thread as all of ours are: named, so that top and gdb show its purpose, and
 // deaf to Unix signals, which stay with the main thread.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace tokamak::os {
 
 struct ThreadOptions {
   std::string name;                  // the kernel keeps the first 15 bytes
-  std::vector<int> processors = {};  // runs on these only, or a warning says why not; none: on any
+  std::vector<int> processors = {};  // runs on these only, or a warning gives the reason; none: on any
 };
 
 // The caller joins it.

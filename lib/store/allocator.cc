@@ -67,8 +67,8 @@ void Allocator::Free(const Allocation& allocation) {
 }
 
 // A window moves over the blocks in order of address: its end by one block at a time, its begin as
-// far as `size` allows. The dearest block of the window is at the front of a queue from which each
-// new block drives those that are cheaper.
+// far as `size` allows. The queue holds candidates for the dearest block, the dearest in front: a
+// new block drops the cheaper ones behind.
 std::optional<BlockRun> Allocator::FindRun(uint64_t size, Cost cost) const {
   if (size > capacity() || capacity_ == 0) return std::nullopt;
   struct Priced {
@@ -81,7 +81,7 @@ std::optional<BlockRun> Allocator::FindRun(uint64_t size, Cost cost) const {
   uint32_t begin = kNone;
   uint32_t best_begin = kNone, best_end = kNone;
   std::pair<uint64_t, uint64_t> best_price;  // cost, units in use
-  // Block 0 begins the arena, see CheckConsistency.
+  // Block 0 begins the arena (see CheckConsistency).
   for (uint32_t end = 0; end != kNone; end = blocks_[end].after) {
     const std::optional<uint64_t> price = IsFree(end) ? 0 : cost(end);
     if (!price.has_value()) {
@@ -177,7 +177,7 @@ BlockRun Allocator::RunOf(uint32_t first, uint32_t last) const {
     if (!IsFree(i)) run.used.push_back(i);
     if (i == last) break;
   }
-  // What is freed merges with a free neighbour, and the front one is what is left.
+  // Freed blocks merge with a free neighbour; the front block stays.
   run.first = IsFree(blocks_[first].before) ? blocks_[first].before : first;
   return run;
 }
@@ -213,7 +213,7 @@ Allocator::Bin Allocator::BinOf(uint64_t units) {
   return {shift + 1, static_cast<int>((units >> shift) - kFineBins)};
 }
 
-// The first block of the smallest bin in which every block fits.
+// Returns the first block of the smallest bin in which every block fits.
 uint32_t Allocator::FindInLargerBins(uint64_t units) const {
   if (units >= kFineBins) units += (uint64_t{1} << (HighestBit(units) - kFineBits)) - 1;
   Bin bin = BinOf(units);
@@ -227,8 +227,7 @@ uint32_t Allocator::FindInLargerBins(uint64_t units) const {
   return bins_[bin.coarse][LowestBit(fine)];
 }
 
-// Some block of the bin in which `units` itself falls may be large enough. Looks at a bounded
-// number of them.
+// Returns a block that fits from the bin of `units` itself. Looks at most at kMaxScan.
 uint32_t Allocator::FindInOwnBin(uint64_t units) const {
   const Bin bin = BinOf(units);
   uint32_t index = bins_[bin.coarse][bin.fine];
@@ -283,7 +282,7 @@ void Allocator::Unlink(uint32_t index) {
   if (fine_map_[bin.coarse] == 0) coarse_map_ &= ~(uint64_t{1} << bin.coarse);
 }
 
-// Keeps the first `units` of an unlinked block and makes what is left a free block of its own.
+// Splits the rest after `units` off an unlinked block, as a free one.
 void Allocator::SplitTail(uint32_t index, uint64_t units) {
   if (blocks_[index].size == units) return;
   const uint32_t tail = NewBlock();

@@ -1,10 +1,8 @@
-// Allocator hands out ranges of an arena that it never touches: offsets in, offsets out, its notes
-// kept elsewhere.
+// Allocator hands out ranges of an arena that it never touches; its own records lie elsewhere.
 //
-// The arena is shared with other processes and reached by other machines, so nothing that we rely
-// on may lie in it. Two-level segregated fit (Masmano et al. 2004): free blocks hang in bins by
-// size, two bitmaps find a bin that fits, neighbours merge when freed. Allocate and Free take
-// constant time, whatever the arena holds.
+// Other processes and machines reach the arena, so it holds no data that we rely on. Two-level
+// segregated fit (Masmano et al. 2004): free blocks hang in bins by size, two bitmaps find a bin
+// that fits, neighbours merge when freed. Allocate and Free take constant time.
 //
 // Law: blocks tile the arena; no two free blocks touch; every offset is a multiple of kAlignment.
 // Not thread-safe.
@@ -20,16 +18,16 @@
 
 namespace tokamak::store {
 
-// A range that was given out. `size` is what was asked for, rounded up to kAlignment.
+// An allocated range. `size` is the requested size, rounded up to kAlignment.
 struct Allocation {
   uint64_t offset = 0;
   uint64_t size = 0;
-  uint32_t block = 0;  // the allocator's own note
+  uint32_t block = 0;  // the allocator's number
 };
 
-// Neighbouring blocks that would be one free block if those of them that are in use were freed.
+// Neighbouring blocks that merge into one free block once those in use are freed.
 struct BlockRun {
-  uint32_t first = 0;          // the front one, which the free block would be
+  uint32_t first = 0;          // the front one, which becomes the free block
   std::vector<uint32_t> used;  // by address
 };
 
@@ -41,36 +39,37 @@ class Allocator final {
   // Manages [0, capacity) bytes, `capacity` rounded down to kAlignment and at most kMaxCapacity.
   explicit Allocator(uint64_t capacity);
 
-  // Returns nothing, changing nothing, when no free block is found. A block up to 1/32 larger than
-  // `size` may be overlooked when many of nearly its size are free; anything up to largest_free()
-  // succeeds. A size of 0 takes kAlignment bytes.
+  // Returns nothing, changing nothing, if no free block is found. May overlook a block up to 1/32
+  // larger than `size` among many of nearly its size; any size up to largest_free() succeeds. A
+  // size of 0 takes kAlignment bytes.
   std::optional<Allocation> Allocate(uint64_t size);
 
-  // Gives a range back. One that is not allocated, a second Free in particular, is a CHECK.
+  // Gives a range back. CHECKs that it is allocated.
   void Free(const Allocation& allocation);
 
-  // What it would cost to free a block that is in use, above 0; nothing: it may not be freed.
+  // The cost of freeing a block in use, above 0; nothing if it may not be freed.
   using Cost = absl::FunctionRef<std::optional<uint64_t>(uint32_t block)>;
 
-  // The cheapest run of at least `size` bytes. A run costs as much as its dearest block, and of two
-  // that cost the same the one with fewer bytes in use is cheaper. Nothing where there is none.
-  // Takes time in proportion to all blocks.
+  // Returns the cheapest run of at least `size` bytes, or nothing. A run costs as much as its
+  // dearest block; between equal costs, the run with fewer bytes in use wins. Takes time in
+  // proportion to all blocks.
   std::optional<BlockRun> FindRun(uint64_t size, Cost cost) const;
 
-  // A run of at least `size` bytes around a block that is in use, of blocks that cost at most
-  // `dearest` each. Looks at no more than kMaxGrowth blocks. Nothing where these do not make one.
+  // Returns a run of at least `size` bytes around a block in use, of blocks that cost at most
+  // `dearest` each. Looks at no more than kMaxGrowth blocks, and returns nothing if these form
+  // none.
   std::optional<BlockRun> GrowRun(uint32_t block, uint64_t size, uint64_t dearest, Cost cost) const;
 
-  // The first run of at least `size` bytes, of blocks that cost at most `dearest` each, from where
-  // the last sweep ended, and from the begin of the arena after its end. Looks at no more than
-  // kMaxSweep blocks. Nothing where these do not make one.
+  // Returns the first run of at least `size` bytes, of blocks that cost at most `dearest` each. The
+  // sweep begins where the last one ended, and wraps. Looks at no more than kMaxSweep blocks, and
+  // returns nothing if these form none.
   std::optional<BlockRun> SweepRun(uint64_t size, uint64_t dearest, Cost cost);
 
-  // Takes the front of a run whose blocks in use have all been freed.
+  // Takes the front of a run that is all free.
   Allocation AllocateRun(const BlockRun& run, uint64_t size);
 
-  // An Allocate of this many bytes succeeds; exact when fewer than kMaxScan blocks are nearly as
-  // large as the largest.
+  // Size in bytes that an Allocate is sure to get; exact when fewer than kMaxScan blocks are nearly
+  // as large as the largest.
   uint64_t largest_free() const;
 
   uint64_t capacity() const { return capacity_ * kAlignment; }
@@ -78,7 +77,7 @@ class Allocator final {
   uint64_t free() const { return capacity() - used(); }
   uint64_t allocations() const { return allocations_; }
 
-  // For tests: walks all blocks and says what is wrong.
+  // For tests: reports the first violation.
   absl::Status CheckConsistency() const;
 
  private:
@@ -125,8 +124,8 @@ class Allocator final {
   uint64_t allocations_ = 0;
   std::vector<Block> blocks_;
   uint32_t spare_ = kNone;
-  uint32_t hand_ = 0;        // where the next sweep begins
-  uint64_t coarse_map_ = 0;  // bit c: some bin of row c has a block
+  uint32_t hand_ = 0;        // start of the next sweep
+  uint64_t coarse_map_ = 0;  // bit c: row c has a block
   std::array<uint32_t, kCoarseBins> fine_map_{};
   std::array<std::array<uint32_t, kFineBins>, kCoarseBins> bins_;
 };

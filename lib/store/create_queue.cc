@@ -25,7 +25,7 @@ class CreateQueue::Waiting final : public base::Handle, public Listed {
     timer_.Cancel();
   }
 
-  // The last word. May destroy this, others and the store.
+  // Answers. May destroy this, others and the store.
   void End(absl::StatusOr<Location> location) {
     Cancel();
     const CreateCallback callback = std::move(callback_);
@@ -88,7 +88,7 @@ void CreateQueue::ServeSoon() {
 
 void CreateQueue::Serve() {
   const base::Lifetime::Watch gone = lifetime_.Watched();
-  uint64_t too_large = UINT64_MAX;  // there was no room for this many
+  uint64_t too_large = UINT64_MAX;  // smallest size in bytes without room
   int searches = 0;
   next_ = waiting_.first();
   while (next_ != nullptr && searches < kMaxSearches) {
@@ -128,7 +128,7 @@ void CreateQueue::Remove(Waiting& one) {
   if (first) overtaken_ = 0;
   const auto of_owner = waiting_of_.find(one.request().who);
   if (--of_owner->second == 0) waiting_of_.erase(of_owner);
-  if (first) RoomAppeared();  // what it held up may go on
+  if (first) RoomAppeared();  // the others may be served
 }
 
 }  // namespace tokamak::store

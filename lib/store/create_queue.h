@@ -1,9 +1,9 @@
-// CreateQueue holds the creates that wait for room, in the order in which they came.
+// CreateQueue holds the creates that wait for room, in order of arrival.
 //
-// The first is served first. A later one that fits may overtake it, but the bytes that overtake one
-// create are never more than it asks for itself: then the others wait with it, so that a large
-// create does not wait for ever among small ones.
-// Law: a callback runs at most once, from a task, and what waits holds no memory.
+// The first is served first. A later one that fits may overtake it until the bytes that overtook
+// equal the first create's own size; then the others wait with it, so small creates cannot starve a
+// large one.
+// Law: a callback runs at most once, from a task; a waiting create holds no memory.
 // Not thread-safe: the store's loop.
 #pragma once
 
@@ -31,7 +31,7 @@ struct CreateRequest {
   uint64_t data_size = 0;
   uint64_t metadata_size = 0;
   Owner who{};
-  base::ObjectName name = {};  // to be kept with it
+  base::ObjectName name = {};  // kept with the object
 
   uint64_t total_size() const { return data_size + metadata_size; }
   Location place() const { return {0, data_size, metadata_size, base::kNoGeneration}; }
@@ -41,7 +41,7 @@ using CreateCallback = std::function<void(absl::StatusOr<Location> location)>;
 
 class CreateQueue final {
  public:
-  // Of one owner; further ones are refused.
+  // The most waiting creates of one owner; further ones are refused.
   static constexpr size_t kMaxWaitingCreates = 256;
 
   // Both must outlive it.
@@ -52,24 +52,24 @@ class CreateQueue final {
   // See Store::CreateLater.
   base::Pending Add(const CreateRequest& request, base::Time deadline, CreateCallback callback);
 
-  // Memory was freed, or may be evicted now.
+  // Reports memory that was freed, or became evictable.
   void RoomAppeared() {
     if (!waiting_.empty()) ServeSoon();
   }
 
-  // Whether a create of `size` bytes that did not wait may be served before those that do, and that
-  // it was.
+  // Returns true if a new create of `size` bytes may be served before the waiting ones; Overtook
+  // records that it was.
   bool MayOvertake(uint64_t size) const;
   void Overtook(uint64_t size) { overtaken_ += waiting_.empty() ? 0 : size; }
 
-  // Ends all of `who` without calling back.
+  // Ends all creates of `who` without calling back.
   void DropOwner(Owner who);
 
   size_t size() const { return waiting_.size(); }
 
  private:
-  // A search for room that fails has looked at all blocks. At most this many fail in one task, and
-  // the next task comes after a pause for each kBlocksPerPause blocks or part of them.
+  // A failed search for room has looked at all blocks. At most this many fail in one task, and the
+  // next task comes after a pause for each kBlocksPerPause blocks or part of them.
   static constexpr int kMaxSearches = 4;
   static constexpr base::Duration kPause = base::Milliseconds(1);
   static constexpr int64_t kBlocksPerPause = 4096;
@@ -91,8 +91,8 @@ class CreateQueue final {
   base::Answers refusals_;
   List waiting_;
   absl::btree_map<Owner, size_t> waiting_of_;
-  Listed* next_ = nullptr;  // what Serve looks at next
-  uint64_t overtaken_ = 0;  // bytes that went past the first
+  Listed* next_ = nullptr;  // the next that Serve looks at
+  uint64_t overtaken_ = 0;  // bytes that overtook the first
   base::Time not_before_;
   base::Timer turn_;
   const base::Lifetime lifetime_;

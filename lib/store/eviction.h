@@ -1,10 +1,10 @@
-// EvictionOrder says which objects go when room is needed: the least recently used copies that were
+// EvictionOrder chooses the objects to evict when room is needed: the least recently used copies
 // pulled from other nodes. In a cache, and only when none of those helps, also the least recently
-// used objects that were created here, perhaps the only copies.
+// used objects created here, perhaps the only copies.
 //
-// Law: it holds exactly the sealed objects that nobody pins. The store adds and removes them as
-// pins come and go.
-// All calls but ChooseRun take constant time. Not thread-safe: the store's loop.
+// Law: it holds exactly the sealed, unpinned objects. All calls except ChooseRun take constant
+// time.
+// Not thread-safe: the store's loop.
 #pragma once
 
 #include <cstdint>
@@ -22,29 +22,27 @@ class EvictionOrder final {
   // Objects created here are offered only in a `cache`.
   explicit EvictionOrder(bool cache) : cache_(cache) {}
 
-  // `object` is the most recently used of its origin from now on. It must outlive its stay.
+  // Makes `object` the most recently used of its origin. It must outlive its stay.
   void Add(Object& object);
   void Remove(Object& object);
   void Touch(Object& object);
 
-  // The next to go; nullptr when nothing may be evicted. It stays in the order until removed.
+  // Returns the next object to evict, or nullptr. It stays in the order until removed.
   Object* Next() const;
 
-  // The run of blocks that is to be freed for `size` bytes; nothing where no eviction makes such a
-  // room. What is looked at, in this order, copies before objects created here:
+  // Returns the run of blocks to free for `size` bytes, or nothing if no eviction makes enough
+  // room. Looks, in this order and at copies before objects created here, at
   // 1. the least recently used few, each with neighbours in the older half of the order,
   // 2. a part of the arena, from where the last such sweep ended, for a run of objects in the older
   //    half, and then for one without the newest eighth,
-  // 3. everything: then the run whose most recently used object is the oldest is taken.
-  // The first two take constant time, and one of them does for most; the third is for what needs
-  // many objects side by side, or finds no room at all.
+  // 3. everything: then the run whose most recently used object is the oldest is taken. The first
+  // two take constant time, and suffice for most requests.
   std::optional<BlockRun> ChooseRun(Allocator& allocator, uint64_t size) const;
 
-  // The object in a block of the allocator. It must be one that ChooseRun named, and nothing
-  // evicted or pinned it since.
+  // Returns the object in a block of a run from ChooseRun, if nothing was evicted or pinned since.
   Object& In(uint32_t block) const { return *in_block_[block]; }
 
-  // What evicting everything that Next() offers would free of the arena.
+  // Bytes of the arena that evicting everything evictable would free.
   uint64_t evictable_bytes() const;
 
   // For tests. `objects` counts both origins, cache or not.
@@ -52,8 +50,7 @@ class EvictionOrder final {
   uint64_t objects() const { return pulled_.objects + created_here_.objects; }
 
  private:
-  // The least recently used objects around which a run is looked for before all blocks are
-  // searched.
+  // The number of least recently used objects around which a run is looked for first.
   static constexpr int kCandidates = 8;
 
   struct List {
@@ -66,13 +63,13 @@ class EvictionOrder final {
   List& ListOf(const Object& object) { return object.info.origin == Origin::kPulled ? pulled_ : created_here_; }
   static absl::Status Check(const List& list, Origin origin);
   std::optional<BlockRun> ChooseOldRun(const List& list, Allocator& allocator, uint64_t size) const;
-  // Of the object in `block`: the later it was used the more, and more for what was created here.
-  // Nothing: it stays.
+  // Cost of evicting the object in `block`: higher the later it was used, and higher for objects
+  // created here. Nothing: it stays.
   std::optional<uint64_t> CostOf(uint32_t block) const;
 
   const bool cache_;
   uint64_t last_use_ = 0;
-  std::vector<Object*> in_block_;  // by the allocator's number; null: nothing that is in the order
+  std::vector<Object*> in_block_;  // by the allocator's block number; null: not in the order
   List pulled_;
   List created_here_;
 };

@@ -9,7 +9,7 @@ StreamHash::StreamHash() : state_(CHECK_NOTNULL(XXH64_createState())) {
 }
 
 void StreamHash::Add(absl::Span<const uint8_t> bytes) {
-  if (bytes.empty()) return;  // whose address may be null
+  if (bytes.empty()) return;  // the address may be null
   CHECK_EQ(XXH64_update(state_.get(), bytes.data(), bytes.size()), XXH_OK);
 }
 

@@ -1,4 +1,4 @@
-// A 64-bit hash of a stream of bytes: XXH64 with seed 0, so that `xxhsum -H64` says the same. Not
+// A 64-bit hash of a stream of bytes: XXH64 with seed 0, as `xxhsum -H64` computes it. Not
 // cryptographic.
 #pragma once
 
@@ -15,10 +15,9 @@ class StreamHash final {
  public:
   StreamHash();
 
-  // Adds bytes. How a stream is cut into calls does not matter.
+  // The hash does not depend on how the stream is cut into calls.
   void Add(absl::Span<const uint8_t> bytes);
 
-  // Of everything added so far.
   uint64_t hash() const;
 
  private:

@@ -1,7 +1,7 @@
-// Hashing reads whole objects a slice at a time. The objects are pinned meanwhile.
+// Hashing hashes whole objects, pinned meanwhile, a slice at a time.
 //
-// Whoever asks has one hash under way, and the others of his wait for it; those who ask take turns,
-// slice by slice. Between two slices, whoever's they are, all that is due on the loop runs.
+// Each owner has one hash under way while its others wait; owners take turns, slice by slice.
+// Everything due on the loop runs between two slices.
 // Not thread-safe: the store's loop.
 #pragma once
 
@@ -46,8 +46,8 @@ class Hashing final {
   Store& store_;
   base::EventLoop& loop_;
   const Owner pinner_;
-  std::map<Owner, Jobs> jobs_;  // of each who asks, in the order asked
-  Owner last_{};                // whose turn it was last
+  std::map<Owner, Jobs> jobs_;  // by owner, in the order requested
+  Owner last_{};                // owner of the last slice
   base::Timer turn_;
   const base::Lifetime lifetime_;
 };

@@ -1,12 +1,12 @@
-// ObjectTable is the list of what exists: one record for each id, its state, who pins it, and what
-// each program holds.
+// ObjectTable lists the objects: one record for each id, with its state, its pins, and the account
+// of each program.
 //
 // It knows nothing of memory or eviction. Iteration is by id, so two runs of one seed see the same
 // order.
 //
-// Law: a record's state changes in Enter() only, along the arrows of types.h.
-// Law: a record leaves the table only when it has ended (evicted, deleted, aborted) and nobody pins
-// it.
+// Law: a record's state changes only in Enter(), along the arrows of types.h.
+// Law: a record leaves the table only when it has ended (evicted, deleted, aborted) and is
+// unpinned.
 // Not thread-safe: the store's loop.
 #pragma once
 
@@ -32,13 +32,13 @@ struct Object {
   Owner creator{};                       // may seal or abort it
   Programs::Account* account = nullptr;  // of the creator's program
   Allocation allocation;                 // its memory; may be larger than the object
-  std::optional<Owner> quarantine;       // may be written to until this keeper says that it is not
+  std::optional<Owner> quarantine;       // keeper that may still write to it
   Object* older = nullptr;               // neighbours in a list of EvictionOrder
   Object* newer = nullptr;
-  uint64_t last_use = 0;  // later ones have higher numbers
+  uint64_t last_use = 0;  // later uses have higher numbers
 
   bool sealed() const { return info.state == State::kSealed; }
-  // Deleted or aborted, and kept only for those who still pin it.
+  // True if deleted or aborted, but still pinned.
   bool lingers() const { return info.state != State::kCreated && info.state != State::kSealed; }
 };
 
@@ -48,46 +48,45 @@ class ObjectTable final {
   ObjectTable(const ObjectTable&) = delete;
   ObjectTable& operator=(const ObjectTable&) = delete;
 
-  // The record of `id`, lingering ones included; nullptr when there is none.
+  // Returns the record of `id`, lingering ones included, or nullptr.
   Object* Find(const base::ObjectId& id);
   const Object* Find(const base::ObjectId& id) const;
 
-  // A new record in state kCreated. The id must be free.
+  // The id must be free.
   Object& Insert(StoredObject info, Owner creator, const Allocation& allocation);
 
-  // The only place where a state changes. A step that types.h does not draw is a CHECK.
+  // Changes the state. CHECKs that types.h draws the step.
   void Enter(Object& object, State state);
 
-  // A copy counts as created here from now on.
+  // Makes a copy count as created here.
   void Keep(Object& object);
 
   // Takes an ended, unpinned record out of the table and destroys it.
   void Erase(Object& object);
 
-  // One pin more for `who`. The same owner may pin several times.
+  // An owner may pin several times.
   void Pin(Object& object, Owner who);
 
-  // One pin less. Returns false, changing nothing, when `who` has none.
+  // Removes a pin. Returns false, changing nothing, when `who` has none.
   [[nodiscard]] bool Unpin(Object& object, Owner who);
 
-  // What `who` holds, by id. A pin that was taken n times is listed n times.
+  // Returns the objects that `who` pins, by id. A pin that was taken n times is listed n times.
   std::vector<base::ObjectId> PinnedBy(Owner who) const;
   std::vector<base::ObjectId> UnsealedOf(Owner who) const;
 
-  // The records after `id`, at most `limit`, by id; with no `id`, from the first.
+  // Returns the records after `id` (nullptr: from the first), at most `limit`, by id.
   std::vector<const Object*> List(const base::ObjectId* after, size_t limit) const;
 
-  // Who holds the memory. Owners join and leave; what they hold is counted here.
+  // Accounts of the owners' programs, kept up to date here.
   Programs& programs() { return programs_; }
   const Programs& programs() const { return programs_; }
 
-  // Whether `who` has a pin on it.
   bool IsPinnedBy(const Object& object, Owner who) const { return pins_.contains({who, object.info.id}); }
 
-  // Of Statistics: what concerns objects, states and pins. Fills nothing else.
+  // Statistics of objects, states and pins; the other fields are not filled.
   const Statistics& counts() const { return counts_; }
 
-  // For tests: counts everything again and says what is wrong.
+  // For tests: reports the first violation.
   absl::Status CheckConsistency() const;
 
  private:

@@ -1,10 +1,10 @@
-// Programs keeps account of who holds the memory of the store: of each program, the bytes that it
-// has not sealed, those that it pins, those that are kept because it created them, and those in
-// quarantine since it may still write there.
+// Programs counts, for each program, the bytes of the store that it has not sealed, that it pins,
+// that are kept because it created them, and that are in quarantine because it may still write
+// there.
 //
-// A program is a label: owners of one label count together. Owners without a label are the node
-// itself (its transfers, the gets that wait) and have one account in common.
-// Law: what all accounts say together is what the objects say.
+// A program is a label: owners of one label count together. Owners without a label belong to the
+// node itself (its transfers, waiting gets) and share one account.
+// Law: the accounts together equal the objects.
 // Not thread-safe: the store's loop.
 #pragma once
 
@@ -21,49 +21,44 @@ namespace tokamak::store {
 
 class Programs final {
  public:
-  // The address is stable while an owner or an object of the program is there, or memory is held
-  // back from it.
+  // The address is stable while the program has an owner, an object or quarantined memory.
   struct Account {
     OwnerUsage usage;
     uint64_t owners = 0;
-    uint64_t objects = 0;  // that it created
+    uint64_t objects = 0;  // created by the program
   };
 
   Programs() = default;
   Programs(const Programs&) = delete;
   Programs& operator=(const Programs&) = delete;
 
-  // `who` belongs to the program of that name from now on. One without a name need not join.
+  // Adds `who` to the program `label`. An owner without a label need not join.
   void Join(Owner who, const std::string& label);
-  // `who` has ended and holds nothing any more.
+  // Removes `who`, which has ended and holds nothing.
   void Leave(Owner who);
 
   Account& Of(Owner who);
   const Account& Of(Owner who) const { return const_cast<Programs*>(this)->Of(who); }
 
-  // `who` may itself hold at most this much, unsealed and pinned together, whatever its program
-  // may.
+  // Sets the most bytes that `who` itself may hold, unsealed and pinned together, whatever its
+  // program may hold.
   void Limit(Owner who, uint64_t bytes) { limits_[who].bytes = bytes; }
-  // Of an owner with a limit: what is left of it.
+  // Returns the rest of the limit of `who`, or nothing if it has none.
   std::optional<uint64_t> LeftOf(Owner who) const;
   bool limited() const { return !limits_.empty(); }
 
-  // What `who` has not sealed became more, or what it pins; or less.
   void AddUnsealed(Owner who, uint64_t bytes) { AddHeld(who, bytes); }
   void RemoveUnsealed(Owner who, uint64_t bytes) { AddHeld(who, -bytes); }
   void AddPinned(Owner who, uint64_t bytes);
   void RemovePinned(Owner who, uint64_t bytes);
 
-  // An object of that program is there, or is gone.
   void AddObject(Account& account) { ++account.objects; }
   void RemoveObject(Account& account);
 
-  // Memory is held back from that program, or no longer.
   void AddQuarantined(Account& account, uint64_t bytes) { account.usage.quarantined_bytes += bytes; }
   void RemoveQuarantined(Account& account, uint64_t bytes);
 
-  // Of all that hold something, the one that holds most first. Programs that have ended are one
-  // together.
+  // Returns the accounts that hold something, largest first. Ended programs are one account.
   std::vector<OwnerUsage> usage() const;
 
  private:
@@ -73,7 +68,7 @@ class Programs final {
   };
 
   void DropIfUnused(Account& account);
-  // Wraps around for less.
+  // Adds `bytes`, modulo 2^64: a negative number subtracts.
   void AddHeld(Owner who, uint64_t bytes) {
     if (limits_.empty()) return;
     if (const auto it = limits_.find(who); it != limits_.end()) it->second.held += bytes;

@@ -1,8 +1,8 @@
-// Quarantine is memory that no object has, and that no object may get: a program that is out of
-// reach may still write there.
+// Quarantine is memory that belongs to no object and is not allocated, since a program out of reach
+// may still write there.
 //
-// Each range is held back for a keeper, until the keeper is told that the writing has ended. It
-// counts for the program that left it.
+// Each range is held back for a keeper until the keeper is closed. It counts for the program that
+// left it.
 // Not thread-safe: the store's loop.
 #pragma once
 
@@ -22,14 +22,14 @@ class Quarantine final {
   struct Range {
     Allocation allocation;
     Programs::Account* account = nullptr;  // of the program that may still write there
-    uint64_t bytes = 0;                    // of the object that lay there
+    uint64_t bytes = 0;                    // size of the object that lay there
   };
 
-  // From now on ranges may be held back for `keeper`.
+  // Allows ranges to be held back for `keeper`.
   void Open(Owner keeper) { held_[keeper]; }
 
-  // Holds a range back. False, and nothing is done: nobody writes there any more, for the keeper
-  // was closed.
+  // Holds a range back. Returns false, changing nothing, if the keeper was closed: nobody writes
+  // there any more.
   [[nodiscard]] bool Hold(Owner keeper, const Range& range) {
     const auto it = held_.find(keeper);
     if (it == held_.end()) return false;
@@ -38,7 +38,7 @@ class Quarantine final {
     return true;
   }
 
-  // Nobody writes there any more: gives the ranges to the caller.
+  // Closes the keeper and returns its ranges: nobody writes there any more.
   std::vector<Range> Close(Owner keeper) {
     const auto it = held_.find(keeper);
     if (it == held_.end()) return {};

@@ -18,7 +18,7 @@ absl::Status NotHere(const base::ObjectId& id) {
   return absl::NotFoundError(absl::StrCat("object ", id.ToHex(), " is not in this store"));
 }
 
-// In the text of a create that fails.
+// The most holders named in the error of a create.
 constexpr size_t kNamedHolders = 3;
 
 std::string Describe(const OwnerUsage& usage) {
@@ -88,7 +88,7 @@ void Store::EndQuarantine(Owner keeper) {
 void Store::CloseToPuts(const absl::Status& why) {
   CHECK(!why.ok());
   closed_to_puts_ = why;
-  creates_.RoomAppeared();  // they find no way in
+  creates_.RoomAppeared();  // refuses them
 }
 
 absl::StatusOr<Location> Store::Create(const base::ObjectId& id, uint64_t data_size, uint64_t metadata_size, Owner who,
@@ -187,7 +187,7 @@ absl::Status Store::CheckQuota(Owner who, uint64_t more) const {
       left ? "end the program, which gives back what it left, " : "", "or start tokd with a larger --quota"));
 }
 
-// Allocates, evicting what is in the way. Where that cannot help, nothing is evicted.
+// Allocates, evicting the cheapest run in the way; evicts nothing if that cannot help.
 std::optional<Allocation> Store::Reserve(uint64_t size) {
   if (std::optional<Allocation> allocation = allocator_.Allocate(size)) return allocation;
   if (size > available_bytes() || size >= no_room_for_) return std::nullopt;
@@ -536,7 +536,7 @@ void Store::Publish(Event::Kind kind, const Object& object) {
                         info.location.generation, info.name});
 }
 
-// What must hold between the parts, beyond what each part checks of itself.
+// Checks the laws between the parts; each part checks its own.
 absl::Status Store::CheckConsistency() const {
   if (absl::Status s = allocator_.CheckConsistency(); !s.ok()) return s;
   if (absl::Status s = table_.CheckConsistency(); !s.ok()) return s;

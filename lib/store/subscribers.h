@@ -1,5 +1,5 @@
-// Subscribers hear of objects that were sealed, deleted or evicted, in the order it happened, each
-// from tasks of its own.
+// Subscribers receive the seals, deletions and evictions of objects in order, each from tasks of
+// its own.
 //
 // Not thread-safe: the store's loop.
 #pragma once
@@ -16,14 +16,14 @@
 
 namespace tokamak::store {
 
-// All that happened since the last call. The span is valid during the call.
+// Receives everything since the last call. The span is valid during the call.
 using EventCallback = std::function<void(absl::Span<const Event> events)>;
 
 // Dropping it ends the calls.
 class Subscription : public base::Handle {
  public:
-  // The callback runs in a later task, also where nothing has happened by then. In it the store is
-  // as the events say: nothing happened that the callback has not been told.
+  // Runs the callback in a later task, even without events. During it the store is in the state
+  // that the events describe.
   virtual void CallSoon() = 0;
 };
 
@@ -33,7 +33,7 @@ class Subscribers final {
   Subscribers(const Subscribers&) = delete;
   Subscribers& operator=(const Subscribers&) = delete;
 
-  // `callback` hears of what is published from now on, until the handle is dropped.
+  // Calls `callback` with each event from now on, until the handle is dropped.
   std::unique_ptr<Subscription> Add(EventCallback callback);
 
   void Publish(const Event& event);

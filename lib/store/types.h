@@ -1,4 +1,4 @@
-// The store's vocabulary: what an object is, where it lies, who holds it, and what happened to it.
+// The store's vocabulary: objects, their places, owners and events.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@
 
 namespace tokamak::store {
 
-// Where an object lies in the arena, and which content it is. Data comes first and metadata is its
-// tail, without a gap. No two objects that exist, lingering ones included, overlap. All in bytes.
+// The place of an object in the arena, and its content. Metadata follows data without a gap. No two
+// existing objects, lingering ones included, overlap. All in bytes.
 struct Location {
   uint64_t offset = 0;
   uint64_t data_size = 0;
@@ -28,8 +28,8 @@ struct Location {
   }
 };
 
-// Who creates, seals and pins: a client's connection, one transfer. Store::NewOwner() gives out the
-// numbers.
+// Creator, sealer and pinner of objects: a client's connection, one transfer. Numbers come from
+// Store::NewOwner().
 enum class Owner : uint64_t {};
 
 enum class Origin : uint8_t {
@@ -38,32 +38,30 @@ enum class Origin : uint8_t {
 };
 
 // created -> sealed -> (evicted | deleted), or created -> aborted. Only a sealed object is visible.
-// One that was deleted or aborted while pinned lingers: nobody finds it, but its memory and its id
-// are not used again before the last Release.
+// An object deleted or aborted while pinned lingers: it cannot be found, but its memory and its id
+// are not reused before the last Release.
 enum class State : uint8_t { kCreated, kSealed, kEvicted, kDeleted, kAborted };
 
 const char* StateName(State state);
 
-// Most requests are about at most this many objects, and most objects are asked for by at most this
-// many requests at once: these are held without memory of their own.
+// Most requests name at most this many objects, and most objects have at most this many requests at
+// once: these are held without memory of their own.
 constexpr size_t kFewObjects = 4;
 
-// What is known of one object.
 struct StoredObject {
   base::ObjectId id;
   Location location;
   State state = State::kCreated;
   Origin origin = Origin::kCreatedHere;
   uint64_t pins = 0;         // of all owners together
-  bool pinned_here = false;  // one of these is the node's own: Store::PinHere
-  uint64_t uses = 0;         // since its seal: pins that were taken, and touches
-  base::Time created_at;     // on the store's loop
-  base::ObjectName name;     // if its creator gave it, or, of a copy, another node
+  bool pinned_here = false;  // true if one is the node's own: Store::PinHere
+  uint64_t uses = 0;         // since its seal: pins taken, and touches
+  base::Time created_at;     // by the store's loop
+  base::ObjectName name;     // from its creator or, for a copy, from another node
 
   base::ObjectVersion version() const { return {id, location.generation}; }
 };
 
-// Something that subscribers hear about.
 struct Event {
   enum class Kind : uint8_t {
     kSealed,
@@ -95,17 +93,17 @@ struct EvictionCount {
   }
 };
 
-// What one program holds of the store's memory, in bytes of data and metadata. An object that it
-// pins counts once for each of its owners that pin it.
+// The store's memory that one program holds, in bytes of data and metadata. An object counts once
+// for each of the program's owners that pin it.
 struct OwnerUsage {
   std::string label;   // empty: the node itself, or `ended`
-  bool ended = false;  // all programs together that are gone, of which only kept objects are left
+  bool ended = false;  // true for the sum of all ended programs, which have only kept objects left
   uint64_t unsealed_bytes = 0;
   uint64_t quarantined_bytes = 0;  // left unsealed by owners that are gone, and held back (Store::AbandonOwner)
   uint64_t pinned_bytes = 0;       // of any object, lingering ones included
   uint64_t kept_bytes = 0;         // sealed objects that it created here
 
-  // What the program itself can give back, the quarantined by its end: its quota bounds this.
+  // Bytes that the program can give back, the quarantined ones by its end. Bounded by its quota.
   uint64_t held_bytes() const { return unsealed_bytes + quarantined_bytes + pinned_bytes; }
   uint64_t total_bytes() const { return held_bytes() + kept_bytes; }
   OwnerUsage& operator+=(const OwnerUsage& o) {
@@ -117,28 +115,28 @@ struct OwnerUsage {
   }
 };
 
-// The store at one moment, and its totals since it began. Bytes are data and metadata together
+// The store's state at one moment, and its totals since it began. Bytes are data and metadata
 // unless named otherwise.
 struct Statistics {
   // Now.
   uint64_t capacity_bytes = 0;      // of the arena
-  uint64_t used_bytes = 0;          // taken from the arena, rounding to 64 included
+  uint64_t used_bytes = 0;          // of the arena, rounding to 64 included
   uint64_t largest_free_bytes = 0;  // a create of this size succeeds without eviction
-  uint64_t evictable_bytes = 0;     // of used_bytes: what eviction may take
+  uint64_t evictable_bytes = 0;     // part of used_bytes
   uint64_t unsealed_objects = 0;
   uint64_t unsealed_bytes = 0;
   uint64_t sealed_objects = 0;
   uint64_t sealed_bytes = 0;
   uint64_t lingering_objects = 0;  // deleted or aborted, but still pinned
   uint64_t lingering_bytes = 0;
-  uint64_t quarantined_bytes = 0;  // of used_bytes: of no object, but perhaps still written to (Store::AbandonOwner)
+  uint64_t quarantined_bytes = 0;  // part of used_bytes: of no object, perhaps still written to (Store::AbandonOwner)
   uint64_t pinned_objects = 0;     // with at least one pin, lingering ones included
   uint64_t pins = 0;
-  uint64_t waiting = 0;          // gets and waits that have not ended
+  uint64_t waiting = 0;          // gets and waits under way
   uint64_t waiting_creates = 0;  // for room
-  uint64_t kept_objects = 0;     // of sealed_objects: created here
-  uint64_t kept_bytes = 0;       // of sealed_bytes: theirs
-  uint64_t name_bytes = 0;       // not of the arena: what the names of all objects take
+  uint64_t kept_objects = 0;     // part of sealed_objects: created here
+  uint64_t kept_bytes = 0;       // part of sealed_bytes: theirs
+  uint64_t name_bytes = 0;       // of the names of all objects, not in the arena
 
   // Totals.
   uint64_t created = 0;
@@ -149,7 +147,7 @@ struct Statistics {
   EvictionCount evicted_created_here;
   uint64_t creates_refused = 0;  // for want of room
 
-  // Objects that are gone without an abort, a delete or a counted eviction. Must be 0, always.
+  // Objects gone without an abort, a delete or a counted eviction. Always 0.
   int64_t lost() const {
     return static_cast<int64_t>(created - aborted - deleted - evicted_pulled.objects - evicted_created_here.objects -
                                 unsealed_objects - sealed_objects);

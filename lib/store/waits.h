@@ -1,8 +1,7 @@
-// Waits are the gets and waits that have not ended: each knows what it still lacks, and when it
-// must answer all the same.
+// Waits holds the pending gets and waits: each knows the objects it lacks and its deadline.
 //
-// A get pins what it waits for as it appears, so that the first object of many is not evicted while
-// the last is on its way. The pins become the asker's with the answer.
+// A get pins each object as it appears, so that the first is not evicted while the last is on its
+// way. The pins pass to the asker with the answer.
 // Law: a callback runs at most once, from a posted task, and after it the wait holds nothing.
 // Not thread-safe: the store's loop.
 #pragma once
@@ -27,9 +26,8 @@ namespace tokamak::store {
 
 class Store;
 
-// One object of a get: where it lies, pinned once for the owner that asked; or nothing, when it was
-// not sealed in time, or when it is here but was `refused` to the owner, whose quota it would
-// exceed.
+// One object of a get. `location`, pinned once for the owner, is empty if the object was not sealed
+// in time, or was `refused` because it would exceed the owner's quota.
 struct GetEntry {
   base::ObjectId id;
   std::optional<Location> location;
@@ -51,10 +49,10 @@ class Waits final {
   base::Pending Get(absl::Span<const base::ObjectId> ids, base::Time deadline, Owner who, GetCallback callback);
   base::Pending Wait(absl::Span<const base::ObjectId> ids, size_t count, base::Time deadline, WaitCallback callback);
 
-  // `id` has just been sealed. Whoever waits for it has it pinned when this returns.
+  // Reports that `id` was sealed. Each get that waits for it has it pinned on return.
   void Sealed(const base::ObjectId& id);
 
-  // Ends all gets of `who` without calling back.
+  // Ends all gets of `who` without an answer.
   void DropOwner(Owner who);
 
   size_t size() const { return waiting_.size(); }
@@ -73,7 +71,7 @@ class Waits final {
   Store& store_;
   base::EventLoop& loop_;
   uint64_t next_number_ = 0;
-  List waiting_;  // in the order begun
+  List waiting_;  // oldest first
   absl::btree_map<Place, Waiting*> lacking_;
   const base::Lifetime lifetime_;
 };

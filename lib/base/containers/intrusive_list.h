@@ -1,4 +1,4 @@
-// IntrusiveList links objects that live elsewhere, so nothing is allocated.
+// IntrusiveList links objects that live elsewhere, without allocating.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// NumberedTable holds what is under way (transfers, calls): found by its number, visited in the
-// order in which it began. Memory is reused, so a table that has been busy before does not
+// NumberedTable holds activities under way (transfers, calls): found by number, visited in the
+// order in which they began. Memory is reused, so a table that has been busy before does not
 // allocate.
 #pragma once
 
@@ -27,7 +27,7 @@ class NumberedTable final {
     while (!all_.empty()) Release(all_.first());
   }
 
-  // Makes one, which has no number yet.
+  // The item has no number yet.
   template <typename... Arguments>
   T* Claim(Arguments&&... arguments) {
     if (free_.empty()) {
@@ -51,7 +51,7 @@ class NumberedTable final {
   void Bind(uint64_t number, T* item) { CHECK(by_number_.emplace(number, item).second); }
   void Unbind(uint64_t number) { by_number_.erase(number); }
 
-  // Null: none has this number (any more).
+  // Returns null if no item has this number (any more).
   T* Find(uint64_t number) const {
     auto it = by_number_.find(number);
     return it == by_number_.end() ? nullptr : it->second;
@@ -70,7 +70,7 @@ class NumberedTable final {
   std::vector<std::unique_ptr<Place>> pool_;
   std::vector<Place*> free_;
   IntrusiveList<T, &T::table_link> all_;
-  absl::flat_hash_map<uint64_t, T*> by_number_;  // never visited in its own order
+  absl::flat_hash_map<uint64_t, T*> by_number_;  // never iterated
 };
 
 }  // namespace tokamak::base

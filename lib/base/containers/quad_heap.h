@@ -1,9 +1,9 @@
-// QuadHeap is a heap whose nodes have four children: half as deep as a binary one, and those that
-// are compared lie beside each other in memory.
+// QuadHeap is a heap whose nodes have four children: half as deep as a binary one, with siblings
+// adjacent in memory.
 //
-// Only the first item can be taken out, or exchanged for another in one step; where any item has to
-// be moved, IndexedHeap (indexed_heap.h) is the one. It allocates only while it grows beyond any
-// size it has had. Items are copied around, so they should be small. `Item` says who goes first:
+// Only the first item can be removed, or exchanged for another in one step; IndexedHeap
+// (indexed_heap.h) moves any item. It allocates only while it grows beyond any size it has had.
+// Items are copied around, so they should be small. `Item` decides which goes first:
 //
 //   bool Before(const Item& other) const;  // a total order, so that equal runs give equal results
 #pragma once
@@ -20,7 +20,7 @@ class QuadHeap final {
   bool empty() const { return items_.empty(); }
   size_t size() const { return items_.size(); }
 
-  // The first of all. The heap must not be empty.
+  // The heap must not be empty.
   const Item& front() const { return items_.front(); }
 
   void Push(const Item& item) {
@@ -38,7 +38,7 @@ class QuadHeap final {
   // As PopFront and Push, at the cost of one of them.
   void ReplaceFront(const Item& item) { Place(0, item); }
 
-  // Takes out all items of which `condemned` is true.
+  // Removes all items of which `condemned` is true.
   template <typename Condemned>
   void RemoveIf(Condemned condemned) {
     items_.erase(std::remove_if(items_.begin(), items_.end(), condemned), items_.end());
@@ -51,8 +51,8 @@ class QuadHeap final {
  private:
   static constexpr size_t kChildren = 4;
 
-  // Puts the item where it belongs below `top`, whose own item is forgotten. It goes to the bottom
-  // first and then up again: most items that come from outside, or from the end, belong there.
+  // Puts the item into its place below `top`, whose own item is overwritten. It goes to the bottom
+  // first and then up again: most items from outside, or from the end, belong there.
   void Place(const size_t top, const Item item) {
     const size_t size = items_.size();
     size_t position = top;

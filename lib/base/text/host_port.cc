@@ -21,7 +21,7 @@ bool IsIpv6(absl::string_view host) {
          });
 }
 
-// What has digits and points alone is meant as one.
+// True for digits and points alone.
 bool IsMeantAsIpv4(absl::string_view host) {
   return std::all_of(host.begin(), host.end(), [](char c) { return absl::ascii_isdigit(c) || c == '.'; });
 }

@@ -1,5 +1,5 @@
-// HostPort is a host, by its name or its address, and a port: "db1.example.com:6379",
-// "10.0.0.1:7000", "[::1]:7000".
+// HostPort is a host, by name or address, and a port: "db1.example.com:6379", "10.0.0.1:7000",
+// "[::1]:7000".
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct HostPort {
   std::string host;  // without brackets
   uint16_t port = 0;
 
-  // Without a port in `text` it is `default_port`; where that is 0, there has to be one.
-  // kInvalidArgument: it is none; nothing is looked up.
+  // Takes `default_port` if `text` has none; if that is 0, a port is required. kInvalidArgument:
+  // malformed. Nothing is looked up.
   static absl::StatusOr<HostPort> Parse(absl::string_view text, uint16_t default_port = 0);
   std::string ToString() const;
 

@@ -1,4 +1,4 @@
-// NearestName finds the name that somebody may have meant who wrote another: for errors.
+// NearestName finds the name that a misspelt one may stand for, for errors.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace tokamak::base {
 
-// Of `names` the one with the least edit distance to `written` (letters put in, left out, changed,
-// or two neighbours swapped); empty where it takes more than a third of the letters, so that
-// nothing is proposed that has little to do with it.
+// Returns the name with the least edit distance to `written` (letters inserted, deleted, changed,
+// or two neighbours swapped), or an empty text if that is more than a third of the letters, so that
+// unrelated names are not proposed.
 std::string NearestName(absl::string_view written, const std::vector<std::string>& names);
 
-// "; did you mean memory?", to stand behind what is wrong; empty where nothing is near. `prefix`
-// stands before the name, as -- does.
+// Returns "; did you mean memory?" as the end of an error, or an empty text if no name is near.
+// `prefix`, such as --, goes before the name.
 std::string DidYouMean(absl::string_view written, const std::vector<std::string>& names, absl::string_view prefix = "");
 
 }  // namespace tokamak::base

@@ -1,9 +1,8 @@
 // ObjectName is the name that an object's id was made of (ObjectId::FromName), or none.
 //
 // Law: one that is not empty is the name of its id, UTF-8 without control characters, and of at
-// most kMaxSize bytes: only For makes one, so that whoever has one, wherever it came from, may show
-// it.
-// None is a pointer and takes no memory beside it; a name takes its bytes and one.
+// most kMaxSize bytes: only For makes one, so that it may always be shown, wherever it came from.
+// None is a pointer without memory beside it; a name takes its bytes and one.
 // Thread rule: a plain value.
 #pragma once
 
@@ -28,13 +27,13 @@ class ObjectName final {
   ObjectName& operator=(const ObjectName& other);
   ObjectName& operator=(ObjectName&&) noexcept = default;
 
-  // The name of the object `id`; an empty one is none. kInvalidArgument: it is another's, or cannot
-  // be kept.
+  // Returns the name of the object `id`; an empty one is none. kInvalidArgument: it is another
+  // id's, or cannot be kept.
   static absl::StatusOr<ObjectName> For(const ObjectId& id, absl::string_view name);
-  // What For would say.
+  // Returns the status that For would.
   static absl::Status Check(const ObjectId& id, absl::string_view name);
 
-  // Whether a name can be kept, given the id that is made of it: it is neither empty nor too long,
+  // Returns true if a name can be kept with the id that is made of it: neither empty nor too long,
   // and UTF-8 without control characters.
   static bool MayBeKept(absl::string_view name);
 
@@ -48,7 +47,7 @@ class ObjectName final {
  private:
   explicit ObjectName(absl::string_view text);
 
-  std::unique_ptr<uint8_t[]> bytes_;  // how many they are, then the name
+  std::unique_ptr<uint8_t[]> bytes_;  // the number of bytes, then the name
 };
 
 }  // namespace tokamak::base

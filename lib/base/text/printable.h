@@ -1,4 +1,4 @@
-// Texts of others, which may have any bytes, for a terminal, a log or JSON.
+// Makes foreign texts, which may have any bytes, safe for a terminal, a log or JSON.
 //
 // Thread rule: none, pure functions.
 #pragma once
@@ -11,14 +11,13 @@ namespace tokamak::base {
 
 bool IsUtf8(absl::string_view text);
 
-// UTF-8 without control characters: Printable leaves it as it is.
+// True for UTF-8 without control characters: Printable leaves it as it is.
 bool IsPrintable(absl::string_view text);
 
-// With \xHH for each byte that is not UTF-8.
+// Writes \xHH for each byte that is not UTF-8.
 std::string ToUtf8(absl::string_view text);
 
-// The same, and for each byte of a control character: in one line, and nothing that a terminal
-// obeys.
+// The same, and for each byte of a control character: one line, without terminal commands.
 std::string Printable(absl::string_view text);
 
 }  // namespace tokamak::base

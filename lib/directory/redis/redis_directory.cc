@@ -20,12 +20,12 @@
 namespace tokamak::directory::redis {
 namespace {
 
-// What one Join cleans after others: lives looked at, and objects of a life that has ended.
+// Bounds of the cleaning in one Join: lives looked at, and objects of an ended life.
 constexpr size_t kLivesPerCleaning = 16;
 constexpr size_t kObjectsPerCleaning = 256;
 constexpr base::Duration kLoadDeadline = base::Seconds(5);
 
-// Whose random numbers.
+// Streams of random numbers.
 enum RandomStream : uint64_t { kCalls, kSubscriptions, kSentinels };
 
 // As text these compare as the numbers do.
@@ -83,7 +83,8 @@ absl::Status CheckPrefix(const std::string& prefix) {
     return absl::InvalidArgumentError(
         absl::StrCat("prefix \"", prefix, "\": it is written as a node's name: ", status.message()));
   }
-  // Of "a" and "a:node" one's node "x" and the other's key "x" would be one.
+  // With the prefixes "a" and "a:node", one's node "x" and the other's key "x" would be the same
+  // key.
   if (!absl::StrContains(prefix, ':')) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("prefix \"", prefix, "\": a colon ends the prefix of a key: write a dash instead"));
@@ -172,10 +173,10 @@ std::unique_ptr<ServerConnection> RedisDirectory::MakeConnection(uint64_t stream
                                             std::move(began));
 }
 
-// It may be another server, which does not know the scripts.
+// This may be another server, which does not know the scripts.
 void RedisDirectory::Began() {
   for (Script& script : scripts_) Load(script);
-  meeting_ = Run(kMeetStep, {}, kLoadDeadline, [](const auto&) {});  // Join sees to it, too
+  meeting_ = Run(kMeetStep, {}, kLoadDeadline, [](const auto&) {});  // Join does it, too
   watch_.Look();
 }
 
@@ -189,17 +190,17 @@ void RedisDirectory::Load(Script& script) {
                                             });
 }
 
-// Where an operator has made the server forget its scripts one call fails: to send it again now
-// would change the order of calls.
+// If an operator made the server forget its scripts, one call fails: sending it again now would
+// change the order of calls.
 base::Pending RedisDirectory::Run(Step step, std::vector<std::string> arguments, base::Duration deadline,
                                   ServerConnection::Callback done) {
   Script& script = scripts_[step];
   Command command = {"EVALSHA", script.digest};
   if (script.digest.empty()) {
     command = {"EVAL", script.text};
-    if (!script.is_loading) Load(script);  // it was asked too early, while it read its snapshot
+    if (!script.is_loading) Load(script);  // a load may have failed while the server read its snapshot
   }
-  // A key, by which the servers of a Redis Cluster know whose call it is.
+  // The servers of a Redis Cluster choose by a key.
   const bool in_cluster = options_.target.kind == Target::Kind::kCluster;
   command.push_back(Flag(in_cluster));
   if (in_cluster) command.push_back(absl::StrCat(prefix_, ":server"));
@@ -223,7 +224,7 @@ base::Pending RedisDirectory::RunConfirmed(Step step, std::vector<std::string> a
   if (!finder_->needs_confirmation()) return Run(step, std::move(arguments), deadline, std::move(done));
   auto handle = std::make_unique<ConfirmedCall>();
   ConfirmedCall* const call = handle.get();
-  // The server of the attempt that the call belongs to.
+  // Returns the server of the attempt that the call belongs to.
   const auto asked = [this, attempt = connection_->attempts()]() -> std::optional<Place> {
     return connection_->attempts() == attempt ? connection_->place() : std::nullopt;
   };

@@ -1,16 +1,15 @@
 // RedisDirectory keeps the directory in a Redis server, for clusters that have one: it survives any
 // node of ours.
 //
-// Every step is a Lua script, so the server does it as one (scripts.h; docs/directory.md draws the
-// keys). Lease and grace are the time to live of two keys of a node. Who waits for an object hears
-// of it through a channel (waiting.h). A server that was restarted may have lost what was announced
-// since its last snapshot, or ever: each life of the server is told everything again, since the
-// next Join of each node enters it anew.
-// A server that evicts keys, or an operator who removes some, makes the directory forget: Verify
-// finds what was lost, and the log says what to change.
-// A failover to a replica is a restart: the new master may lack what the old one had accepted last.
-// What must not be said by a master that has been replaced (that a node's lease is renewed, that an
-// object is deleted) is said once its Finder has confirmed it (finder.h, docs/redis.md).
+// Every step is one Lua script, so the server runs it atomically (scripts.h; docs/directory.md
+// draws the keys). Lease and grace are the time to live of two keys of a node. Waits are woken
+// through a channel (waiting.h). A restarted server may have lost announcements, those since its
+// last snapshot or all: the next Join of each node enters it anew, so that it announces everything
+// again. A server that evicts keys, or an operator who removes some, makes the directory forget:
+// Verify finds the losses, and the log names the remedy. A failover to a replica is a restart: the
+// new master may lack what the old one had accepted last. A replaced master must not renew a node's
+// lease, or report an object as deleted: both are reported only once the Finder has confirmed the
+// master (finder.h, docs/redis.md).
 // Thread rule: its loop.
 #pragma once
 
@@ -40,15 +39,15 @@ struct Options {
   Target target;
   Secret password;               // of the target's user
   Credentials sentinel;          // of the Sentinels
-  TlsOptions tls;                // where the target says TLS
-  ConnectionOptions connection;  // but for credentials and database
-  // Of all keys: clusters that share a server have different ones. As a node's name, without
+  TlsOptions tls;                // if the target asks for TLS
+  ConnectionOptions connection;  // except credentials and database
+  // Prefix of all keys, different for each cluster on a server. Valid as a node's name, without
   // colons.
   std::string prefix = "tokamak";
-  base::Random random = base::Random(0);  // no two nodes have the same: so that they do not come back as one
+  base::Random random = base::Random(0);  // another for each node, so that they do not reconnect all at once
 
-  // For this long after its start it cannot be known who holds what: there may have been a server
-  // before.
+  // Time after a server's start for which it cannot know who holds what, since there may have been
+  // one before.
   base::Duration recovery = base::Seconds(10);
 
   size_t tombstones = kMaxTombstones;  // at least 1; the same for all clients of a server
@@ -60,8 +59,8 @@ class RedisDirectory final : public Directory {
   // password's file cannot be read.
   static absl::Status Check(const Options& options);
 
-  // `loop` must outlive it. Connects in the background, now and whenever the connection is lost.
-  // Errors: as of Check.
+  // Connects in the background, now and whenever the connection is lost. `loop` must outlive it.
+  // Errors as Check.
   static absl::StatusOr<std::unique_ptr<RedisDirectory>> Open(os::EpollLoop& loop, const Options& options);
 
   base::Pending Join(const JoinRequest& request, base::Duration deadline, JoinCallback done) override;
@@ -91,7 +90,7 @@ class RedisDirectory final : public Directory {
     kRosterStep,
     kSteps
   };
-  // Whether it is what a node says of itself: not refused for what programs ask.
+  // True if a node reports about itself: not refused when programs' requests are.
   static bool IsOfOwnLife(Step step) { return step != kLocateStep && step != kDeleteStep && step != kRosterStep; }
   struct Script {
     std::string text;
@@ -109,7 +108,7 @@ class RedisDirectory final : public Directory {
   void Load(Script& script);
   base::Pending Run(Step step, std::vector<std::string> arguments, base::Duration deadline,
                     ServerConnection::Callback done);
-  // With the Finder's word that the server which answered is still the one.
+  // Runs a step, and has the Finder confirm that the server which answered is still the master.
   base::Pending RunConfirmed(Step step, std::vector<std::string> arguments, base::Duration deadline,
                              ServerConnection::Callback done);
   base::Pending Ask(const LocateRequest& request, LocateCallback done);
@@ -118,7 +117,7 @@ class RedisDirectory final : public Directory {
 
   os::EpollLoop& loop_;
   const Options options_;
-  const std::string prefix_;  // of all keys, with what makes it a hash tag
+  const std::string prefix_;  // of all keys, hash tag included
   base::Answers answers_;
   std::array<Script, kSteps> scripts_;
   base::Pending meeting_;

@@ -29,7 +29,7 @@ bool IsNumber(const Reply& reply, uint64_t* number) {
   return reply.kind == Kind::kText && absl::SimpleAtoi(reply.text, number);
 }
 
-// Up to a day: no lease and grace are longer.
+// True for a number up to a day: no lease and grace are longer.
 bool IsMilliseconds(const Reply& reply, base::Duration* duration) {
   constexpr int64_t kMost = 86'400'000;
   if (reply.kind != Kind::kInteger || reply.integer < 0 || reply.integer > kMost) return false;
@@ -171,7 +171,7 @@ absl::StatusOr<DeleteReply> ToDeleted(const absl::StatusOr<Reply>& reply, base::
   if (reply->elements.size() == 2 && Says(reply->elements[0], "begun")) {
     uint64_t left = 0;  // microseconds
     if (!IsNumber(reply->elements[1], &left)) return HasJustBegun(base::Duration(), recovery);
-    // By the server's clock, which may not be trusted.
+    // By the server's clock, which may be wrong.
     const auto most = static_cast<uint64_t>(recovery.microseconds());
     const base::Duration learnt_in = base::Microseconds(static_cast<int64_t>(std::min(most, left)));
     return HasJustBegun(recovery - learnt_in, learnt_in);
@@ -222,7 +222,7 @@ absl::StatusOr<std::vector<RosterEntry>> ToRoster(const absl::StatusOr<Reply>& r
   for (const Reply& element : reply->elements) {
     absl::StatusOr<RosterEntry> entry = ToRosterEntry(element);
     if (roster.size() == kMaxNodes) return Malformed();
-    // What somebody else has written of a node is replaced when that renews its lease.
+    // An entry overwritten by others is replaced when its node renews the lease.
     if (entry.ok()) roster.push_back(*std::move(entry));
   }
   std::sort(roster.begin(), roster.end(),

@@ -1,5 +1,5 @@
-// What the scripts answer, as the directory's answers. An answer that no script of ours gives is
-// kUnavailable.
+// Turns the answers of the scripts into the directory's. kUnavailable: no script of ours gives such
+// an answer.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@ namespace tokamak::directory::redis {
 
 absl::StatusOr<JoinReply> ToJoined(const absl::StatusOr<Reply>& reply, const NodeId& node);
 absl::StatusOr<UpdateStatuses> ToUpdated(const absl::StatusOr<Reply>& reply, const NodeId& node, size_t count);
-// Of the object `id`; `key` is what the server has it under, for errors. A name that is not the
-// object's, which somebody else has written there, counts as none.
+// `key` is the key of the object `id` at the server, for errors. A name that is not the object's,
+// written by somebody else, counts as none.
 absl::StatusOr<LocatedObject> ToObject(const absl::StatusOr<Reply>& reply, const base::ObjectId& id,
                                        const NodeId& puller, const std::string& key);
 absl::StatusOr<DeleteReply> ToDeleted(const absl::StatusOr<Reply>& reply, base::Duration recovery);
 absl::StatusOr<std::vector<uint32_t>> ToVerified(const absl::StatusOr<Reply>& reply, const NodeId& node, size_t count);
 absl::StatusOr<HeldReply> ToHeld(const absl::StatusOr<Reply>& reply, const NodeId& node);
-// Without nodes of which something else is written there than they said.
+// Leaves out nodes whose entries were overwritten by others.
 absl::StatusOr<std::vector<RosterEntry>> ToRoster(const absl::StatusOr<Reply>& reply);
 
 }  // namespace tokamak::directory::redis

@@ -9,7 +9,7 @@
 
 namespace tokamak::directory::redis {
 
-// What all scripts know.
+// Functions shared by all scripts.
 constexpr char kCommon[] = R"lua(
 local prefix = ARGV[1]
 local function Key(...) return prefix .. ':' .. table.concat({...}, ':') end
@@ -234,14 +234,14 @@ local function Confirm(hex, g, life)
 end
 )lua";
 
-// In a Redis Cluster, before the first write. While the slot is being moved to another server its
-// keys are on two of them, and a script that comes to one that is away ends in the middle. This key
-// never exists, so it is the first to be away.
+// Goes in front of the first write in a Redis Cluster. While the slot is being moved to another
+// server, its keys are on two of them, and a script that meets an absent one ends in the middle.
+// This key never exists, so the script fails on it first.
 constexpr char kInCluster[] = R"lua(
 call('EXISTS', Key('nothing'))
 )lua";
 
-// What Meet and Join know besides; `recovery_ms` is set in front of it.
+// Functions for Meet and Join; `recovery_ms` is set in front.
 constexpr char kMeeting[] = R"lua(
 local recovery = Key('recovery')
 local function EndOfRecovery() return string.format('%.0f', tonumber(Now()) + 1000 * recovery_ms) end
@@ -262,8 +262,8 @@ local function MeetServer()
 end
 )lua";
 
-// -> nothing. The first that is said on each connection: what is accepted before the server is
-// known to be new would not count as such.
+// -> nothing. Runs first on each connection: otherwise what is accepted before the server is known
+// to be new would not count as such.
 constexpr char kMeet[] = R"lua(
 GoOnWithoutMemory()
 MeetServer()
@@ -397,8 +397,8 @@ end
 
 // node, as of, then for each update: "announce" | "withdraw", object in hex, generation, data size,
 // metadata size, standing (its number), name
-//   -> "no lease" | {"ok" | "exists" | "deleting" | "deleting first" | "deleted" | "outdated" | "too long ago" |
-//                    "no generation" | "full" | "sizes DATA METADATA"...}
+//   -> "no lease" | {"ok" | "exists" | "deleting" | "deleting first" | "deleted" | "outdated" |
+//                    "too long ago" | "no generation" | "full" | "sizes DATA METADATA"...}
 constexpr char kUpdate[] = R"lua(
 local life = LifeOf(ARGV[2])
 if not life then return 'no lease' end
@@ -514,8 +514,8 @@ return {known.g, known.d, known.m, known.n or '', unpack(holders)}
 )lua";
 
 // object in hex, generation or "", after, node that has dropped...
-//   -> {"begun", microseconds left or ""} | {"node", name}: somebody may hold it of whom the server
-//      does not know that | "unknown" | {generation, {holder...}, {silent...}}
+//   -> {"begun", microseconds left or ""} | {"node", name}: there may be a holder that the server
+//      does not know | "unknown" | {generation, {holder...}, {silent...}}
 constexpr char kDelete[] = R"lua(
 local hex, g, after = ARGV[2], ARGV[3], ARGV[4]
 
@@ -615,7 +615,8 @@ end
 return held
 )lua";
 
-// -> {{id, "alive" | "silent", ms since it was heard of, incarnation, engines, device, capacity}...}
+// -> {{id, "alive" | "silent", ms since it joined or renewed its lease, incarnation, engines,
+//      device, capacity}...}
 constexpr char kRoster[] = R"lua(
 -- The life that has the name now; nothing of another, and of one that is gone.
 local function Entry(life)

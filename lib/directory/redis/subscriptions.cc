@@ -44,7 +44,7 @@ void Subscriptions::Remove(const std::string& name) {
   }
 }
 
-// Takes the next step from what is to what is wanted, if no step is under way.
+// Takes the next step towards the wanted state, if no step is under way.
 void Subscriptions::TakeNextStep(const std::string& name, Channel& channel) {
   if (channel.wanted && channel.state == State::kWanted) {
     if (Send("SUBSCRIBE", name, channel)) channel.state = State::kSubscribing;
@@ -69,7 +69,7 @@ void Subscriptions::Ping() {
 
 // ["subscribe" | "unsubscribe" | "message", channel, number or text], ["pong", text]
 void Subscriptions::Heard(const Reply& reply) {
-  pong_deadline_.Cancel();  // whatever it says, it lives
+  pong_deadline_.Cancel();  // any message proves that the server lives
   if (reply.elements.size() < 3) return;
   const std::string& what = reply.elements[0].text;
   const std::string name = reply.elements[1].text;
@@ -91,7 +91,7 @@ void Subscriptions::Heard(const Reply& reply) {
     channel.state = State::kWanted;
     channel.deadline.Cancel();
     TakeNextStep(name, channel);
-  }
+  }                                       // may change the channels
   if (ask && channel.wanted) ask_(name);  // may change the channels
 }
 

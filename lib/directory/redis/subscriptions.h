@@ -1,11 +1,10 @@
-// Subscriptions hears what is published on channels, over a connection of its own, and subscribes
-// again when that was lost.
+// Subscriptions listens to channels over a connection of its own, and subscribes again after that
+// was lost.
 //
-// `ask` runs when something was published on a channel, and whenever a subscription has begun
-// (again): what was published before then was missed, so it is time to ask.
-// A server that does not answer to a PING is left: an idle connection to one that is gone looks like
-// one on which nothing is published.
-// Law: one command for a channel is under way at a time, and so its reply is known by its channel.
+// `ask` runs for each message on a channel, and whenever a subscription has begun (again): earlier
+// messages were missed, so it is time to ask. A server that does not answer a PING is left: an idle
+// connection to a dead server looks like one without messages.
+// Law: at most one command for a channel is under way, so that its reply is known by its channel.
 // Thread rule: its loop.
 #pragma once
 
@@ -22,8 +21,8 @@ class Subscriptions final {
  public:
   static constexpr base::Duration kPingEvery = base::Seconds(5);
 
-  // `anchor` is a channel that is subscribed to for good: `ask` hears of messages on it, but not of
-  // its subscriptions. `loop` must outlive it, and what `connect` needs.
+  // `anchor` is a permanent channel: `ask` runs for its messages, but not for its subscriptions.
+  // `loop` and everything that `connect` needs must outlive it.
   Subscriptions(base::EventLoop& loop, const MakeConnection& connect, const std::string& anchor,
                 std::function<void(const std::string& channel)> ask);
 

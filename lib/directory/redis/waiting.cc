@@ -7,16 +7,16 @@
 namespace tokamak::directory::redis {
 namespace {
 
-// One question of many that a waiter may put.
+// Deadline of one question of a waiter.
 constexpr base::Duration kQuestionDeadline = base::Seconds(2);
-// Until the next question, when the last had no answer; and when nothing was heard, lest a lost
-// announcement be missed for ever.
+// Delay until the next question after one without an answer, and after silence, in case an
+// announcement was lost.
 constexpr base::Duration kAfterTrouble = base::Milliseconds(100);
 constexpr base::Duration kAfterSilence = base::Seconds(30);
 
 absl::Status NobodyHoldsIt() { return absl::NotFoundError("no node holds the object"); }
 
-// Whether it is worth while to ask again.
+// True if asking again may help.
 bool IsTrouble(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsResourceExhausted(status);
 }

@@ -1,12 +1,12 @@
 // Waiting answers those who wait for objects to appear in Redis: it listens for announcements and
 // asks when there is one.
 //
-// Whoever waits is asked for at once, then after a subscription has begun, and then at each
-// announcement; an announcement is only a hint to ask. All who wait for one object on behalf of one
-// node share one question at a time, and all who wait for one object share a subscription, which
-// ends with the last of them. While the server cannot be reached it goes on trying.
-// Fairness: questions are put in the order in which they came up, and kMaxQuestions are under way
-// at once, so that however many wait, other calls find room on the connection.
+// A waiter's object is asked for at once, then after a subscription has begun, and then at each
+// announcement, which is only a hint to ask. The waiters of one object and one puller share one
+// question at a time; all waiters of one object share a subscription, which ends with the last of
+// them. While the server is out of reach, questions are retried.
+// Fairness: questions are put in the order in which they came up, and at most kMaxQuestions are
+// under way, so that other calls find room on the connection.
 // Bounds: kMaxWaiting wait at once (kResourceExhausted).
 // Thread rule: its loop.
 #pragma once
@@ -33,10 +33,9 @@ class Waiting final {
   static constexpr size_t kMaxWaiting = 65536;
   static constexpr size_t kMaxQuestions = 256;
 
-  // Asks once who holds an object.
   using Ask = std::function<base::Pending(const LocateRequest& request, Directory::LocateCallback done)>;
 
-  // `loop` must outlive it; so must what `ask` and `connect` need.
+  // `loop` and everything that `ask` and `connect` need must outlive it.
   Waiting(base::EventLoop& loop, const MakeConnection& connect, const std::string& prefix, Ask ask);
   ~Waiting();
   Waiting(const Waiting&) = delete;
@@ -50,7 +49,7 @@ class Waiting final {
 
  private:
   struct Object;
-  // One Locate. Its object's, until it is being answered or was dropped.
+  // One Locate. On the list of its object until it is being answered or dropped.
   struct Waiter final : base::Handle {
     ~Waiter() override;
 
@@ -59,11 +58,11 @@ class Waiting final {
     Directory::LocateCallback done;
     base::Timer wait;
     base::Timer deadline;
-    bool last_chance = false;  // the wait is over: the question that is to be answered next decides
+    bool last_chance = false;  // true if the wait is over: the next answer decides
     base::Pending answer;
     base::Link<Waiter> link;
   };
-  // What is asked for those who wait. Ends with the last of them.
+  // The question shared by waiters. Ends with the last of them.
   struct Object {
     enum class State : uint8_t { kIdle, kQueued, kAsked };
 
@@ -71,7 +70,7 @@ class Waiting final {
     LocateRequest question;
     base::IntrusiveList<Waiter, &Waiter::link> waiters;
     State state = State::kIdle;
-    bool ask_again = false;  // something happened since the question was put
+    bool ask_again = false;  // true if something happened since the question was put
     absl::Status trouble;    // of the last question
     base::Pending asked;
     base::Timer next_question;
@@ -91,13 +90,13 @@ class Waiting final {
 
   base::EventLoop& loop_;
   const std::string prefix_;
-  const std::string awake_;  // the channel on which it is said that a silent node is back
+  const std::string awake_;  // the channel for the return of silent nodes
   const Ask ask_;
   size_t waiting_ = 0;
   size_t questions_ = 0;  // under way
   std::map<Key, Object> objects_;
   base::IntrusiveList<Object, &Object::link> queue_;  // to be asked for
-  base::Timer pause_;  // armed: the last answer was an error, and nothing is asked for a moment
+  base::Timer pause_;                                 // armed after an error: no questions for a moment
   Subscriptions subscriptions_;
   base::Answers answers_;
 };

@@ -9,7 +9,7 @@ namespace tokamak::directory {
 
 namespace {
 
-constexpr size_t kRequestOverhead = 128;  // of a request, beside its ids
+constexpr size_t kRequestOverhead = 128;  // bytes of a request, beside its ids
 constexpr size_t kIdRoom = base::ObjectId::kSize + 1;
 
 size_t MostAsked(size_t max_request) {
@@ -80,7 +80,7 @@ void Locates::SendWaiting() {
 
 void Locates::Send(Call& call) {
   call.overdue.Cancel();
-  // Those that were dropped meanwhile are not asked.
+  // Dropped Locates are not sent.
   auto& asked = call.asked;
   asked.erase(std::remove(asked.begin(), asked.end(), nullptr), asked.end());
   base::Writer request = BeginRequest(RequestKind::kLocate);
@@ -120,7 +120,7 @@ void Locates::Drop(Locating& locating) {
   if (!waiting_.empty() && !sending_.armed()) sending_ = loop_.Post([this] { SendWaiting(); });
 }
 
-// Any of those that are told their answer may drop others, or all of this.
+// Each answer may drop other Locates, or all of this.
 void Locates::OnReply(const Call& ended, const absl::Status& status, base::Reader& reader) {
   const std::unique_ptr<Call> call = Take(ended);
   const base::Lifetime::Watch gone = lifetime_.Watched();
@@ -135,7 +135,7 @@ void Locates::OnReply(const Call& ended, const absl::Status& status, base::Reade
       if (!reader.ok() || (place + 1 == count && !reader.Complete())) result = trouble = MalformedReply();
     }
     if (locating == nullptr) continue;
-    if (trouble.ok() && place >= count) {  // there was no room for it
+    if (trouble.ok() && place >= count) {  // the reply had no room for it
       Add(*locating, call->puller, call->deadline);
       continue;
     }

@@ -1,10 +1,9 @@
-// Locates are the Locates of one node that do not wait, asked of the server together: those of one
+// Locates sends the Locates of one node that do not wait to the server in batches: those of one
 // task, or that come before the next, go in one request.
 //
-// A reply answers the first of them, as many as it has room for; the rest is asked for again at
-// once. All of a request have one puller and one deadline.
-// Bound: kMaxWaitsOfPeer Locates are under way, in kMaxCalls requests; what comes meanwhile
-// gathers.
+// A reply answers the first of them, as many as it has room for; the rest is sent again at once.
+// All of a request have one puller and one deadline.
+// Bound: kMaxWaitsOfPeer Locates are under way, in kMaxCalls requests; later ones gather meanwhile.
 // Thread rule: the loop of the Caller.
 #pragma once
 
@@ -42,8 +41,7 @@ class Locates final {
   // See Directory::Locate; its wait is zero.
   [[nodiscard]] base::Pending Locate(const LocateRequest& request, Directory::LocateCallback done);
 
-  // Sends what was not sent yet, as far as it may be, so that whatever is asked next comes after
-  // it.
+  // Sends unsent Locates, as far as the bounds allow, so that later requests come after them.
   void Flush();
 
  private:
@@ -58,14 +56,14 @@ class Locates final {
     bool may_bring = false;
     Directory::LocateCallback done;
     Call* call = nullptr;
-    size_t place = 0;  // in it
+    size_t place = 0;  // in the call
   };
   // One request.
   struct Call {
     NodeId puller;
     base::Time deadline;
     absl::InlinedVector<Locating*, 1> asked;  // null: dropped
-    size_t live = 0;                          // of them
+    size_t live = 0;                          // of them not dropped
     base::Pending under_way;                  // null: not sent yet
     base::Timer overdue;                      // while it waits to be sent
   };

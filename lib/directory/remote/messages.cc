@@ -173,7 +173,7 @@ void WriteStatus(base::Writer& writer, const absl::Status& status, size_t most_t
 
 absl::Status ReadStatus(base::Reader& reader) {
   const auto code = reader.Integer<uint8_t>();
-  const std::string text = reader.Text(kMaxStatusText);  // of a stranger, and for our log
+  const std::string text = reader.Text(kMaxStatusText);  // from a stranger, for our log
   if (!reader.ok() || code > static_cast<uint8_t>(absl::StatusCode::kUnauthenticated)) return MalformedReply();
   return absl::Status(static_cast<absl::StatusCode>(code), base::Printable(text));
 }

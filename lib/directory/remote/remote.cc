@@ -10,7 +10,7 @@ namespace tokamak::directory {
 
 namespace {
 
-constexpr size_t kVerifyOverhead = 128;  // of a request, beside its versions
+constexpr size_t kVerifyOverhead = 128;  // bytes of a request, beside its versions
 
 }  // namespace
 
@@ -258,7 +258,7 @@ class RemoteDirectory::RosterCall final : public base::Handle {
                                      });
   }
 
-  // Names must rise, or a reply could make us ask for ever.
+  // Names must rise: otherwise a reply could make us ask for ever.
   absl::Status Read(base::Reader& reader, bool* more) {
     *more = reader.Integer<uint8_t>() != 0;
     const uint32_t count = reader.Integer<uint32_t>();

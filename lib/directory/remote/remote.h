@@ -1,8 +1,8 @@
-// RemoteDirectory asks another node's directory, over calls of the same transport that moves the
+// RemoteDirectory asks another node's directory, over calls of the transport that also moves the
 // objects.
 //
-// The node that serves has a DirectoryServer (server.h) before its LocalDirectory. A malformed
-// reply counts as no reply (kUnavailable). Locates that may wait are asked together, see watches.h.
+// The serving node has a DirectoryServer (server.h) before its LocalDirectory. A malformed reply
+// counts as no reply (kUnavailable). Locates that may wait are sent together, see watches.h.
 // Thread rule: the loop of the Caller.
 #pragma once
 
@@ -29,23 +29,23 @@ class RemoteDirectory final : public Directory {
   static constexpr size_t kMostCallsOfNode = 16;
   static constexpr size_t kMostCalls = kMostCallsOfNode + Locates::kMaxCalls + Watches::kMaxCalls + 2;  // polls
 
-  // `loop` and `caller` must outlive it. `server` is where the serving node's first engine listens.
-  // Without a port it is not known yet, and calls fail (kUnavailable). `random` names us to it, so
-  // no two askers may have the same.
+  // `loop` and `caller` must outlive it. `server` is the address of the serving node's first
+  // engine. Without a port it is unknown yet, and calls fail (kUnavailable). `random` draws our
+  // name at the server, so each asker needs another stream.
   RemoteDirectory(base::EventLoop& loop, transport::Caller& caller, const verbs::Address& server, base::Random random)
       : RemoteDirectory(loop, caller, caller, server, random) {}
-  // The same, where Delete and Roster, which programs may ask for as often as they like, go by
-  // `programs`. All else is at most kMostCalls calls of `caller` at once, while its user has at
-  // most `kMostCallsOfNode` Joins, Leaves, Updates and Verifies under way.
+  // The same, but Delete and Roster, which programs may request without bound, go by `programs`.
+  // All else is at most kMostCalls calls of `caller` at once, while the user has at most
+  // kMostCallsOfNode Joins, Leaves, Updates and Verifies under way.
   RemoteDirectory(base::EventLoop& loop, transport::Caller& caller, transport::Caller& programs,
                   const verbs::Address& server, base::Random random);
   RemoteDirectory(const RemoteDirectory&) = delete;
   RemoteDirectory& operator=(const RemoteDirectory&) = delete;
 
-  // It is found there: calls from now on go to this address.
+  // Sends calls from now on to this address of the server.
   void MoveTo(const verbs::Address& server) { server_ = server; }
 
-  // Whether the last call that has ended had no answer.
+  // True if the last call that has ended had no answer.
   bool unanswered() const { return unanswered_; }
 
   base::Pending Join(const JoinRequest& request, base::Duration deadline, JoinCallback done) override;
@@ -63,8 +63,8 @@ class RemoteDirectory final : public Directory {
   class RosterCall;
   class VerifyCall;
 
-  // `read` gets the status and, where that is ok, what follows it in the reply. What was waited for
-  // before is told first.
+  // `read` gets the status and, if it is OK, the rest of the reply. Waiting Locates and watches are
+  // sent first.
   template <typename Read>
   base::Pending Ask(const base::Writer& request, base::Duration deadline, Read read);
   template <typename Read>

@@ -12,14 +12,14 @@ namespace tokamak::directory {
 
 namespace {
 
-// What the local directory may take: it answers at once.
+// Deadline of calls of the local directory, which answers at once.
 constexpr base::Duration kLocalDeadline = base::Seconds(5);
 constexpr base::Duration kMaxLease = base::Seconds(3600);  // and grace
 
-// Of a reply, beside a list; what a name and a version take in one; and of an object, beside its
+// Bytes: of a reply, beside a list; of a name and of a version in a list; of an object, beside its
 // name and its holders.
 constexpr size_t kReplyOverhead = 32;
-constexpr size_t kRosterPage = 256;  // nodes that one reply has room for at most
+constexpr size_t kRosterPage = 256;  // the most nodes in one reply
 constexpr size_t kNameRoom = sizeof(uint32_t) + kMaxNodeName;
 constexpr size_t kMarkRoom = 2 * (sizeof(uint32_t) + kMaxMark);  // and as_of
 constexpr size_t kVersionRoom = base::ObjectId::kSize + sizeof(uint64_t);
@@ -43,7 +43,7 @@ base::Pending Refuse(const transport::Reply& reply) {
   return ReplyStatus(reply, absl::InvalidArgumentError("the request to the directory is malformed"));
 }
 
-// Replies with what `write` makes of a result that is ok.
+// Replies with the status, and with the output of `write` if the result is OK.
 template <typename Result, typename Write>
 void ReplyResult(const transport::Reply& reply, const absl::StatusOr<Result>& result, const Write& write) {
   base::Writer writer;
@@ -99,7 +99,7 @@ base::Pending DirectoryServer::HandleJoin(base::Reader& reader, transport::Reply
   request.mark = reader.Text(kMaxMark);
   if (!reader.Complete() || flags > 3 || request.lease > kMaxLease || request.grace > kMaxLease) return Refuse(reply);
   request.host = HostOf(reply);
-  // Drops that do not fit are told next time.
+  // Drops that do not fit go with the next reply.
   const size_t most_drops = (max_reply_ - kReplyOverhead - kMarkRoom) / kVersionRoom;
   return directory_.Join(request, kLocalDeadline,
                          [reply = std::move(reply), most_drops](const absl::StatusOr<JoinReply>& joined) {
@@ -146,8 +146,8 @@ void DirectoryServer::BringFrom(NodeId self, Contents contents) {
   contents_ = std::move(contents);
 }
 
-// As many objects as the reply has room for; the asker comes back with the rest. Holders that would
-// not fit are left out: one is enough, and there are others next time.
+// Locates as many objects as the reply has room for; the asker comes back with the rest. Holders
+// that do not fit are left out: one is enough, and others come next time.
 base::Pending DirectoryServer::HandleLocate(base::Reader& reader, const transport::Reply& reply) {
   const NodeId puller = reader.Text(kMaxNodeName);
   absl::InlinedVector<Asked, 1> asked(reader.Count(kMaxLocated, base::ObjectId::kSize + 1));
@@ -184,7 +184,7 @@ base::Pending DirectoryServer::HandleLocate(base::Reader& reader, const transpor
   return nullptr;
 }
 
-// Small, and of this node: what it takes to bring it is less than what it takes to be asked again.
+// True for a small object of this node: bringing it costs less than another request for it.
 bool DirectoryServer::MayBring(const LocatedObject& object) const {
   return contents_ != nullptr && IsSmallEnoughToBring(object.data_size, object.metadata_size) &&
          std::find(object.holders.begin(), object.holders.end(), self_) != object.holders.end();
@@ -196,7 +196,7 @@ void DirectoryServer::Bring(const base::ObjectId& id, LocatedObject& object) con
   std::iter_swap(std::find(object.holders.begin(), object.holders.end(), self_), object.holders.begin());
 }
 
-// Holders that do not fit are named in the next step.
+// Names holders that do not fit in the next step.
 base::Pending DirectoryServer::HandleDelete(base::Reader& reader, transport::Reply reply) {
   DeleteRequest request;
   const base::ObjectVersion version = ReadVersion(reader);
@@ -216,7 +216,7 @@ base::Pending DirectoryServer::HandleDelete(base::Reader& reader, transport::Rep
                            });
 }
 
-// As many as the reply has room for are looked at; the asker comes back with the rest.
+// Looks at as many as the reply has room for; the asker comes back with the rest.
 base::Pending DirectoryServer::HandleVerify(base::Reader& reader, transport::Reply reply) {
   const NodeId node = reader.Text(kMaxNodeName);
   std::vector<base::ObjectVersion> versions(reader.Count(kMaxVerified, kVersionRoom));
@@ -238,7 +238,7 @@ base::Pending DirectoryServer::HandleVerify(base::Reader& reader, transport::Rep
       });
 }
 
-// As many as the reply has room for; the asker comes back for more.
+// Returns as many as the reply has room for; the asker comes back for more.
 base::Pending DirectoryServer::HandleHeld(base::Reader& reader, const transport::Reply& reply) {
   const NodeId node = reader.Text(kMaxNodeName);
   const std::string after = reader.Text(kMaxHeldCursor);
@@ -252,7 +252,7 @@ base::Pending DirectoryServer::HandleHeld(base::Reader& reader, const transport:
   return nullptr;
 }
 
-// As many as fit the reply, after the name that was given; the asker comes back for more.
+// Returns as many as fit the reply, after the given name; the asker comes back for more.
 base::Pending DirectoryServer::HandleRoster(base::Reader& reader, const transport::Reply& reply) {
   const NodeId after = reader.Text(kMaxNodeName);
   if (!reader.Complete()) return Refuse(reply);

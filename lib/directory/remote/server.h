@@ -1,10 +1,10 @@
 // DirectoryServer answers other nodes' directory requests from this node's own directory.
 //
 // Requests are untrusted: a malformed one gets kInvalidArgument, and bounds are the directory's
-// own. What an asker waits for is kept in a session of its own (watch_session.h), which ends when
-// it begins another, or does not ask for kSessionSilence.
-// Bounds: kMaxSessions, and of all hosts together LocalDirectory::most_waiting() watches; of both a
-// host has at most as many as it leaves to others (base::FairShare).
+// own. An asker's waits are kept in a session of its own (watch_session.h), which ends when it
+// begins another, or sends nothing for kSessionSilence.
+// Bounds: kMaxSessions, and LocalDirectory::most_waiting() watches of all hosts together; of both,
+// a host has at most as many as it leaves to others (base::FairShare).
 // Thread rule: the directory's loop.
 #pragma once
 
@@ -28,7 +28,7 @@ namespace tokamak::directory {
 
 class DirectoryServer final {
  public:
-  static constexpr size_t kMinReply = 512;  // bytes that a reply may have, at least
+  static constexpr size_t kMinReply = 512;  // least bytes that a reply may have
   static constexpr size_t kMaxSessions = kMaxNodes;
   static constexpr base::Duration kSessionSilence = base::Seconds(60);
   static_assert(kSessionSilence >= kPollTurn * 2, "who polls is not silent");
@@ -39,8 +39,8 @@ class DirectoryServer final {
   DirectoryServer(const DirectoryServer&) = delete;
   DirectoryServer& operator=(const DirectoryServer&) = delete;
 
-  // Answers bring what `self`, the node that it runs on, holds itself and `contents` gives: data and
-  // then metadata; empty: not here. Without this they bring nothing.
+  // Lets answers bring the objects of `self`, the node that it runs on, which `contents` returns:
+  // data and then metadata; empty: not here. Without this they bring nothing.
   using Contents = std::function<absl::Span<const uint8_t>(const base::ObjectVersion&)>;
   void BringFrom(NodeId self, Contents contents);
 
@@ -73,9 +73,9 @@ class DirectoryServer final {
   base::Pending HandleWatch(base::Reader& reader, transport::Reply reply);
   base::Pending HandlePoll(base::Reader& reader, transport::Reply reply);
 
-  // Null: it is not known, or the asker has a later one.
+  // Returns null if it is unknown, or the asker has a later one.
   WatchSession* FindSession(const SessionName& name);
-  // Null: there are too many.
+  // Returns null if there are too many.
   WatchSession* BeginSession(const SessionName& name, const Host& host);
   void NoteWord(uint64_t asker, Session& session);
 

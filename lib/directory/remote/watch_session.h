@@ -1,14 +1,14 @@
-// WatchSession is what one asker waits for at the server: its watches, and the poll that it has us
-// hold.
+// WatchSession holds the waits of one asker at the server: its watches, and its poll.
 //
-//   begun --> ready --> told with the next reply
+//   begun --> ready --> reported with the next reply
 //              ^ |
 //              | v  its object is not there
 //            watched until its object appears
 //
-// A reply says where an object is at that moment, not when it appeared: what was deleted meanwhile
+// A reply gives an object's place at that moment, not when it appeared: an object deleted meanwhile
 // is watched again.
-// Bound: kMaxWaitsOfPeer watches, and the host's share of all. Thread rule: the directory's loop.
+// Bound: kMaxWaitsOfPeer watches, and the host's share of all.
+// Thread rule: the directory's loop.
 #pragma once
 
 #include <cstddef>
@@ -38,17 +38,17 @@ class WatchSession final {
 
   uint64_t number() const { return number_; }
 
-  // Whether this many more would break a bound.
+  // Returns true if this many more would break a bound.
   bool TooMany(size_t more) const;
 
   void Begin(const WatchRequest& watch, const NodeId& puller);
   void End(uint64_t number) { watches_.erase(number); }
 
-  // Replies with what is ready, as far as it fits.
+  // Replies with the ready watches, as far as they fit.
   void Answer(const transport::Reply& reply) { Tell(reply, /*even_nothing=*/true); }
 
-  // The same, but where nothing is ready the reply waits for it, for a turn. A second poll ends the
-  // first. Dropping the handle ends it without a reply.
+  // The same, but if none is ready the reply waits for one, at most for a turn. A second poll ends
+  // the first. Dropping the handle ends it without a reply.
   [[nodiscard]] base::Pending Poll(transport::Reply reply);
 
  private:
@@ -56,7 +56,7 @@ class WatchSession final {
     WatchRequest request;
     NodeId puller;
     base::Pending waits;
-    absl::Status refused;  // why it cannot wait
+    absl::Status refused;  // the reason why it cannot wait
     base::FairShare<Host>::Claim place;
   };
   struct HeldPoll final : base::Handle {
@@ -70,10 +70,10 @@ class WatchSession final {
   };
 
   void Ready(uint64_t number);
-  // False: there is nothing to tell, and no reply.
+  // Returns false, without a reply, if no watch is ready.
   bool Tell(const transport::Reply& reply, bool even_nothing);
   void TellPoll(bool even_nothing);
-  // False: its object is not there, and it waits on.
+  // Returns false if its object is not there, and it waits on.
   bool Look(Watch& watch, WatchResult* result);
 
   base::EventLoop& loop_;
@@ -83,7 +83,7 @@ class WatchSession final {
   base::FairShare<Host>& watched_;
   const Host host_;
   std::map<uint64_t, Watch> watches_;
-  std::deque<uint64_t> ready_;  // perhaps also of some that have ended
+  std::deque<uint64_t> ready_;  // may contain ended ones
   HeldPoll* poll_ = nullptr;    // null: none is held
   base::Timer answering_;
 };

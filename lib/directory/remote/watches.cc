@@ -13,7 +13,8 @@ namespace {
 constexpr base::Duration kAnswerTime = base::Seconds(2);         // for a reply, beside the turn of a poll
 constexpr base::Duration kRetryDelay = base::Milliseconds(100);  // after a session was lost
 
-// Of a request, beside what it begins, with a puller and no more that is ended than begun.
+// Bytes: of a request beside the watches that it begins, with a puller and no more ends than
+// begins.
 constexpr size_t kWatchOverhead = 128;
 constexpr size_t kEndedRoom = sizeof(uint64_t);
 constexpr size_t kBegunRoom = sizeof(uint64_t) + base::ObjectId::kSize + 1;
@@ -62,12 +63,12 @@ void Watches::Queue(Locating& locating) {
   FlushSoon();
 }
 
-// What comes in one task, or before the next, goes together.
+// Sends the waits of one task, or those that come before the next, together.
 void Watches::FlushSoon() {
   if (!flushing_.armed()) flushing_ = loop_.Post([this] { SendWhatMayBe(); });
 }
 
-// It is not answered by the server.
+// Drops a wait that the server has not answered.
 void Watches::Drop(Locating& locating) {
   if (state_ == Session::kLost) must_end_ = true;
   if (locating.told) dropped_.push_back(locating.request.number);
@@ -97,7 +98,7 @@ void Watches::WaitOver(Locating& locating) {
   if (locating.told) Queue(locating);
 }
 
-// Where as many requests are under way as may be a new session ends all at once.
+// If the most requests are under way, ends all dropped waits at once by a new session.
 void Watches::Flush() {
   SendWhatMayBe();
   if (dropped_.empty() || outage_.armed()) return;
@@ -118,7 +119,7 @@ void Watches::SendWhatMayBe() {
   }
 }
 
-// What is not waited for any more, then at most `most_begun` of what is, for one puller.
+// Sends ended waits, then at most `most_begun` new ones, for one puller.
 void Watches::SendBatch(size_t most_begun) {
   const bool begins = state_ != Session::kOpen;
   if (begins) {
@@ -165,7 +166,7 @@ void Watches::OnPolled(const absl::Status& status, base::Reader& reader) {
   if (TakeResults(status, reader)) Continue();
 }
 
-// A poll is held while the server waits for us.
+// Holds a poll while the server has watches of ours.
 void Watches::Continue() {
   if (poll_ != nullptr) return;
   if (queue_.size() == locates_.size()) {
@@ -204,7 +205,7 @@ bool Watches::TakeResults(const absl::Status& status, base::Reader& reader) {
   return true;
 }
 
-// Everything is watched again; who has asked for the last time is told of the outage.
+// Watches everything again; reports the outage to waits that are over.
 void Watches::LoseSession(const absl::Status& status) {
   WatchAnew();
   const bool forgotten = absl::IsAborted(status);  // by a server that was restarted, say

@@ -1,21 +1,20 @@
-// Watches are the Locates of one node that may wait, asked of the server together.
+// Watches sends the Locates of one node that may wait to the server together.
 //
-// The server is told what is waited for, and what no longer is, in the order in which that was
-// asked; and it holds one poll, which it answers when any of that appears, or after a turn. All
-// that the server keeps for us is one session; when that is lost (the server was restarted, a call
-// failed) everything is watched again under a new one.
+// The server gets the begins and ends of waits in order, and holds one poll, which it answers when
+// an object appears, or after a turn. Its state for us is one session; when that is lost (the
+// server was restarted, a call failed) everything is watched again under a new one.
 //
-//   asked --> told to the server --> found, at once or with the poll
+//   asked --> sent to the server --> found, at once or with the poll
 //                 | its wait is over
 //                 v
-//             told once more, to be answered at once
+//             sent once more, to be answered at once
 //
-// So "nobody has it" is the server's word, not ours.
+// So kNotFound is the server's answer, not ours.
 //
 // A session without watches is forgotten here, and at the server after some time.
 // Bound: kMaxWaitsOfPeer Locates wait. At most kMaxCalls requests are under way beside the poll,
-// and of these kMaxBegins that begin watches: what comes meanwhile goes with the next. Thread rule:
-// the loop of the Caller.
+// among them kMaxBegins that begin watches: later ones go with the next.
+// Thread rule: the loop of the Caller.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +41,7 @@ class Watches final {
   static constexpr size_t kMaxBegins = 8;
   static_assert(kMaxBegins < kMaxCalls, "the server hears what is not waited for any more all the same");
 
-  // Sends a request; `read` gets the status and, where that is ok, what follows it in the reply.
+  // Sends a request; `read` gets the status and, if it is OK, the rest of the reply.
   using Read = std::function<void(const absl::Status&, base::Reader&)>;
   using Ask = std::function<base::Pending(const base::Writer& request, base::Duration deadline, Read read)>;
 
@@ -55,9 +54,9 @@ class Watches final {
   // See Directory::Locate; its wait is more than zero.
   [[nodiscard]] base::Pending Locate(const LocateRequest& request, Directory::LocateCallback done);
 
-  // Tells the server what is not waited for any more, and what is, as far as it may be, so that
-  // whatever is asked next comes after it. During an outage only that the session has ended, where
-  // somebody stopped waiting: the server must not enter it as coming any more.
+  // Sends the ends and begins of waits, as far as the bounds allow, so that later requests come
+  // after them. During an outage sends only the end of the session, if a wait of it was dropped:
+  // the server must no longer enter its puller as coming.
   void Flush();
 
   size_t waiting() const { return locates_.size(); }
@@ -71,7 +70,7 @@ class Watches final {
     Watches* watches = nullptr;  // null when it was answered
     WatchRequest request;
     NodeId puller;
-    bool told = false;  // to the server; else it is on the queue
+    bool told = false;  // true once the server has it; else it is on the queue
     base::Time deadline;
     base::Timer next;  // the end of its wait, then its deadline
     Directory::LocateCallback done;
@@ -95,7 +94,7 @@ class Watches final {
   void SendBatch(size_t most_begun);
   void OnWatched(const absl::Status& status, base::Reader& reader);
   void OnPolled(const absl::Status& status, base::Reader& reader);
-  // False: the session was lost.
+  // Returns false if the session was lost.
   bool TakeResults(const absl::Status& status, base::Reader& reader);
   void Continue();
   void LoseSession(const absl::Status& status);
@@ -107,11 +106,11 @@ class Watches final {
   base::Answers answers_;
   SessionName session_;
   Session state_ = Session::kNone;
-  bool must_end_ = false;  // somebody stopped waiting whom the lost session may know
+  bool must_end_ = false;  // true if a wait was dropped that the lost session may know
   uint64_t last_number_ = 0;
-  std::map<uint64_t, Locating*> locates_;  // by number, which is the order in which they were asked
-  base::IntrusiveList<Locating, &Locating::queue_link> queue_;  // not told yet
-  std::vector<uint64_t> dropped_;                               // not told yet
+  std::map<uint64_t, Locating*> locates_;                       // by number, in the order asked
+  base::IntrusiveList<Locating, &Locating::queue_link> queue_;  // not sent yet
+  std::vector<uint64_t> dropped_;                               // not sent yet
   uint64_t last_call_ = 0;
   std::map<uint64_t, base::Pending> calls_;  // watch requests under way
   base::Pending poll_;                       // null: none is held

@@ -18,14 +18,14 @@
 #include "absl/strings/str_split.h"
 
 extern "C" {
-#include <sys/pidfd.h>  // glibc 2.36 forgot to say so
+#include <sys/pidfd.h>  // glibc 2.36 lacks extern "C" there
 }
 
 namespace tokamak::os {
 namespace {
 
-// What the child needs, all made before the fork: after it a child of a threaded program may not
-// even allocate.
+// The child's data, all made before the fork: after it a child of a threaded program may not even
+// allocate.
 struct Plan {
   std::string program;
   std::vector<char*> argv;
@@ -67,7 +67,7 @@ std::vector<std::string> Environment(const std::vector<std::pair<std::string, st
   return variables;
 }
 
-// In the child. Never returns: it becomes the program, or tells the parent why not.
+// In the child. Never returns: it becomes the program, or sends the parent the errno.
 [[noreturn]] void Become(const Plan& plan) {
   if (plan.own_group) setpgid(0, 0);
   if (plan.die_with_parent) {
@@ -90,7 +90,7 @@ std::vector<std::string> Environment(const std::vector<std::pair<std::string, st
   _exit(127);
 }
 
-// What the child could not do; 0 once it has become the program.
+// Returns the errno of the child; 0 once it has become the program.
 int ReadFailure(int descriptor) {
   int error = 0;
   ssize_t size = 0;
@@ -210,14 +210,14 @@ bool ChildProcess::EndsWithin(base::Duration wait) {
   }
 }
 
-// Only before Reap: until then nobody else can have got the number.
+// Only before Reap: until then the number cannot be another process's.
 void ChildProcess::Kill(int signal) { kill(own_group_ ? -pid_ : pid_, signal); }
 
 void ChildProcess::Reap() {
   if (reaped_) return;
   siginfo_t info = {};
   while (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT) < 0) PCHECK(errno == EINTR) << "waitid";
-  if (own_group_ && !detached_) Kill(SIGKILL);  // what it left behind
+  if (own_group_ && !detached_) Kill(SIGKILL);  // kills the rest of the group
   while (waitpid(pid_, nullptr, 0) < 0) PCHECK(errno == EINTR) << "waitpid";
   if (info.si_code == CLD_EXITED) {
     status_.code = info.si_status;

@@ -1,9 +1,9 @@
-// ChildProcess is a program that we started: it is watched through a descriptor, stopped politely
-// and then firmly, and never left behind by accident.
+// ChildProcess is a program that we started: it is watched through a descriptor, asked to end and
+// then killed, and never left behind by accident.
 //
 // descriptor() becomes readable when the program has ended, so an EpollLoop can watch it; Wait and
-// Stop wait on it, without ever sleeping blindly. With a process group of its own, the program's
-// own children end with it.
+// Stop wait on it, without polling. With a process group of its own, the program's own children end
+// with it.
 // Thread rule: one at a time. Start may be called from any thread.
 #pragma once
 
@@ -24,14 +24,14 @@ namespace tokamak::os {
 struct ChildOptions {
   std::vector<std::string> argv;  // the program first: a path, or a name that is looked for in PATH
   std::vector<std::pair<std::string, std::string>> environment;  // added to ours, or in place of a variable of ours
-  std::string output;  // file that standard output and error are appended to; empty: ours are inherited
+  std::string output;  // file to append standard output and error to; empty: ours are inherited
   bool own_group = true;
-  // Killed when the thread that started it ends: for programs that must not outlive ours however it
-  // ends.
+  // True to kill it when the thread that started it ends: for programs that must not outlive ours
+  // however it ends.
   bool die_with_parent = false;
 };
 
-// How a program ended: by itself with a code, or by a signal.
+// The end of a program: by itself with a code, or by a signal.
 struct ExitStatus {
   int code = 0;
   int signal = 0;
@@ -41,8 +41,8 @@ struct ExitStatus {
 
 class ChildProcess final {
  public:
-  // Starts the program, with nothing to read on its standard input and no signal blocked.
-  // kNotFound: there is no such program; other errors say what could not be done.
+  // Starts the program, with an empty standard input and no signal blocked. kNotFound: no such
+  // program; other errors name the failed step.
   static absl::StatusOr<std::unique_ptr<ChildProcess>> Start(const ChildOptions& options);
 
   // Kills the program, and its group, unless it was detached or has been waited for.
@@ -55,22 +55,22 @@ class ChildProcess final {
   // Readable once the program has ended. Valid as long as this lives.
   int descriptor() const { return descriptor_.get(); }
 
-  // Whether the program has not ended yet. Does not wait.
+  // Returns true if the program has not ended yet. Does not wait.
   bool running();
 
-  // Sends a signal to the program, and to its group where it has one of its own.
-  // kFailedPrecondition: it has ended.
+  // Sends a signal to the program, and to its own group if it has one. kFailedPrecondition: it has
+  // ended.
   absl::Status Signal(int signal);
 
-  // Returns how the program ended, waiting for that up to `deadline`: kDeadlineExceeded. What is
-  // left of its group is killed.
+  // Waits for the program's end up to `deadline` and returns it, or kDeadlineExceeded. Kills the
+  // rest of its group.
   absl::StatusOr<ExitStatus> Wait(base::Duration deadline);
 
-  // Asks it to end (SIGTERM), and after `grace` makes it (SIGKILL). Returns how it ended, also when
+  // Asks it to end (SIGTERM), and kills it after `grace` (SIGKILL). Returns how it ended, also if
   // that was before.
   ExitStatus Stop(base::Duration grace);
 
-  // From now on nobody ends the program but itself. This object may be dropped.
+  // Lets the program run until it ends by itself. This object may be dropped.
   void Detach() { detached_ = true; }
 
  private:

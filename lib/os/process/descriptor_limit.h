@@ -1,4 +1,4 @@
-// How many descriptors a program may have.
+// The number of descriptors that a program may have.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 namespace tokamak::os {
 
 // Raises the soft limit (1,024 for most users, for the sake of programs that call select) to the
-// hard one, which needs no right. Returns the limit as it is then.
+// hard one, which needs no right. Returns the new limit.
 uint64_t RaiseDescriptorLimit();
 
 }  // namespace tokamak::os

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 
 extern "C" {
-#include <sys/pidfd.h>  // glibc 2.36 forgot to say so
+#include <sys/pidfd.h>  // glibc 2.36 lacks extern "C" there
 }
 
 namespace tokamak::os {
@@ -35,7 +35,7 @@ ProcessWatch::ProcessWatch(EpollLoop& loop, FileDescriptor process, std::functio
 
 bool ProcessWatch::running() const {
   pollfd polled = {process_.get(), POLLIN, 0};
-  return poll(&polled, 1, 0) != 1;  // an error says nothing of the process
+  return poll(&polled, 1, 0) != 1;  // an error does not show that the process ended
 }
 
 }  // namespace tokamak::os

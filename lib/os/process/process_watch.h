@@ -1,8 +1,8 @@
-// ProcessWatch hears of the end of a process that need not be our child.
+// ProcessWatch notices the end of a process that need not be our child.
 //
-// A process that has ended has no thread and no mapping any more: it writes to shared memory never
-// again. (What it gave away, a mapping to a forked child or a descriptor to another process, is not
-// seen.)
+// A process that has ended has no thread and no mapping any more: it never writes to shared memory
+// again. (Copies that it gave away, a mapping to a forked child or a descriptor to another process,
+// are not noticed.)
 // Thread rule: the loop's thread.
 #pragma once
 
@@ -24,7 +24,7 @@ class ProcessWatch final {
   // the number 0 here; one of a namespace below ours is shown and watched; no descriptor is left).
   static absl::StatusOr<std::unique_ptr<ProcessWatch>> Start(EpollLoop& loop, pid_t pid, std::function<void()> ended);
 
-  // Whether it has not ended yet, whatever the loop knows. True where that cannot be found out.
+  // Returns false if it has ended, without the loop's help. True if that cannot be found out.
   bool running() const;
 
   ProcessWatch(const ProcessWatch&) = delete;

@@ -5,11 +5,11 @@
 
 namespace tokamak::os {
 
-// As the kernel has it, mostly without its domain; empty where it has none.
+// Returns the kernel's name, mostly without its domain; empty if it has none.
 std::string HostName();
 
-// With its domain, as the system's resolver has it (`hostname -f`); empty where that does not know.
-// May take seconds where DNS is asked.
+// Returns the name with its domain, from the system's resolver (`hostname -f`); empty if it knows
+// none. May take seconds if DNS is asked.
 std::string WholeHostName();
 
 }  // namespace tokamak::os

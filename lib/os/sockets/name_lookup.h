@@ -1,11 +1,11 @@
 // NameLookup asks the system's resolver (getaddrinfo(3): /etc/hosts, DNS) for the addresses of a
 // host, on threads of its own, since an answer may take seconds.
 //
-// Whoever asks for a name that is being looked up already gets the same answer; the next question
-// after that asks again. An address in place of a name needs no thread.
-// Law: see lib/base/handle.h. A look-up goes on when nobody waits for it any more, also when this
-// object is gone: getaddrinfo cannot be stopped.
-// Bounds: kMaxLookups run at once (kResourceExhausted); kMaxAddresses of one host are given.
+// Requests for a name that is being looked up share one answer; the next request after that asks
+// again. An address in place of a name needs no thread.
+// Law: see lib/base/handle.h. A look-up goes on after its handles and this object are dropped:
+// getaddrinfo cannot be stopped.
+// Bounds: kMaxLookups run at once (kResourceExhausted); kMaxAddresses of one host are returned.
 // Thread rule: its loop.
 #pragma once
 
@@ -38,7 +38,7 @@ class NameLookup final {
   NameLookup(const NameLookup&) = delete;
   NameLookup& operator=(const NameLookup&) = delete;
 
-  // kUnavailable says why the name has no address. There is no deadline: drop the handle.
+  // kUnavailable: the text says why the name has no address. There is no deadline: drop the handle.
   [[nodiscard]] base::Pending Lookup(const std::string& host, Callback done);
 
  private:
@@ -54,7 +54,7 @@ class NameLookup final {
   const std::unique_ptr<base::Signal> found_;
 };
 
-// Whether `host` is an address: then it needs no look-up.
+// True if `host` is an address: then it needs no look-up.
 bool IsIpAddress(const std::string& host);
 
 }  // namespace tokamak::os

@@ -1,4 +1,4 @@
-// Who may connect to a Unix socket, by its file's mode.
+// The users that may connect to a Unix socket, by its file's mode.
 #pragma once
 
 #include <cstdint>

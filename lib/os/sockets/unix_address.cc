@@ -57,14 +57,14 @@ int ConnectTo(const FileDescriptor& socket, const sockaddr_un& address) {
   return connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
 }
 
-// Removes what a dead process left at `path`.
+// Removes a socket that a dead process left at `path`.
 absl::Status RemoveStale(const std::string& path, const sockaddr_un& address) {
   struct stat file;
   if (lstat(path.c_str(), &file) != 0) return absl::OkStatus();
   if (!S_ISSOCK(file.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(path, " exists and is no socket: choose another path"));
   }
-  // Ours are told by the lock; this is for a program that takes none.
+  // The lock covers our own processes; this is for a program that takes none.
   const FileDescriptor probe = NewSocket(SOCK_NONBLOCK);
   if (ConnectTo(probe, address) == 0 || errno == EAGAIN) return InUse(path);
   if (unlink(path.c_str()) != 0 && errno != ENOENT) return SystemError(absl::StrCat("cannot replace ", path));
@@ -99,9 +99,9 @@ absl::StatusOr<FileDescriptor> BindSocketPath(const std::string& path, int most_
       bind(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof(*address)) != 0) {
     return CannotMake(path, errno);
   }
-  // Widened afterwards: the umask, which a service sets to its user alone, narrows what bind makes.
-  // Whoever may write in the folder may have put a link there meanwhile: what that leads to is not
-  // ours to open.
+  // Widened afterwards: the umask, which a service sets to its user alone, narrows the mode in
+  // bind. Another user who may write in the folder may have put a link there meanwhile: its target
+  // is not ours to open.
   const bool shared = access == SocketAccess::kUser ||
                       fchmodat(AT_FDCWD, path.c_str(), kMode | S_IRGRP | S_IWGRP, AT_SYMLINK_NOFOLLOW) == 0;
   if (!shared || listen(socket.get(), most_waiting) != 0) {

@@ -1,7 +1,7 @@
-// The path of a Unix socket in the file system: who holds it, and what a dead process left there.
+// The path of a Unix socket in the file system: its lock, and files left by dead processes.
 //
-// A lock beside the path says whether its owner lives: no process can die without giving it up, and
-// two that start at once cannot both think that the other is dead.
+// A lock beside the path shows whether its owner lives: no process can die without giving it up,
+// and two that start at once cannot both take each other for dead.
 #pragma once
 
 #include <sys/types.h>
@@ -19,17 +19,17 @@ namespace tokamak::os {
 // has it.
 absl::StatusOr<FileDescriptor> LockSocketPath(const std::string& path);
 
-// A socket that listens at `path` and does not block, in place of one that nobody listens at any
-// more. For the holder of the lock. kAlreadyExists: somebody without a lock listens there.
-// kInvalidArgument: no path for a socket.
+// Returns a non-blocking socket that listens at `path`, replacing a dead one. For the holder of the
+// lock. kAlreadyExists: a process without a lock listens there. kInvalidArgument: no path for a
+// socket.
 absl::StatusOr<FileDescriptor> BindSocketPath(const std::string& path, int most_waiting, SocketAccess access);
 
-// A socket that is connected to who listens at `path`. kNotFound: no such path. kPermissionDenied.
-// kUnavailable: nobody listens there, or nobody accepted within `deadline`. kResourceExhausted:
-// this process may have no more descriptors.
+// Returns a socket that is connected to the listener at `path`. kNotFound: no such path.
+// kPermissionDenied. kUnavailable: nobody listens there, or nobody accepted within `deadline`.
+// kResourceExhausted: this process may have no more descriptors.
 absl::StatusOr<FileDescriptor> ConnectSocketPath(const std::string& path, base::Duration deadline);
 
-// Which file `path` is now; 0 where there is none.
+// Returns the inode of `path`; 0 if there is none.
 ino_t SocketFileInode(const std::string& path);
 
 // For the holder of the lock.

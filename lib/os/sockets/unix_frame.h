@@ -1,12 +1,12 @@
 // Frames on a stream socket: whole messages with their length before them, and descriptors beside
 // them.
 //
-//   frame   length 3 | descriptors 1 | body          all little-endian
+// frame   length 3 | descriptors 1 | body          all little-endian
 //
 // The second field counts the descriptors that belong to this frame; without it a reader that gets
-// several frames at once could not tell whose they are. The stream is untrusted: everything in it
-// is bounded and checked.
-// Thread rule: none of their own; each object belongs to one stream and one thread.
+// several frames at once could not assign them. The stream is untrusted: everything in it is
+// bounded and checked.
+// Thread rule: each object belongs to one stream and one thread.
 #pragma once
 
 #include <cstddef>
@@ -29,29 +29,29 @@ struct Frame {
   std::vector<FileDescriptor> descriptors;
 };
 
-// Puts frames together from what a stream brings.
+// Assembles frames from the bytes of a stream.
 class FrameAssembler final {
  public:
-  // Reads what is there, at most one read. True when something came, false when there is nothing
-  // now; with `may_wait` only after the socket's own time-out, if it has one. kUnavailable: the
-  // other side ended. kInvalidArgument: it broke the format. kResourceExhausted: this process may
-  // have no more descriptors, and some came.
+  // Reads available bytes, at most one read. Returns true if any came, false if there are none now;
+  // with `may_wait` only after the socket's own time-out, if it has one. kUnavailable: the other
+  // side ended. kInvalidArgument: it broke the format. kResourceExhausted: some descriptors came,
+  // and this process may have no more.
   absl::StatusOr<bool> ReadSome(int fd, bool may_wait = false);
 
-  // Takes the next whole frame out; false when there is none.
+  // Returns false if no whole frame is there.
   bool Next(Frame* frame);
 
-  // The stream is malformed; nothing more comes out of it.
+  // True if the stream is malformed; no more frames come out of it.
   bool bad() const { return bad_; }
 
-  // Bytes that it takes, those that wait to be filled included.
+  // Bytes of its buffer, free ones included.
   size_t memory() const { return bytes_.capacity(); }
-  // Where it holds nothing it gives them back, instead of being ready for more.
+  // Frees the buffer if it holds no bytes, instead of keeping it for more.
   void Shrink();
 
  private:
   static constexpr size_t kReadSize = 64 * 1024;
-  static constexpr size_t kKeptSize = 4 * kReadSize;  // a larger buffer is given back once it is empty
+  static constexpr size_t kKeptSize = 4 * kReadSize;  // a larger buffer is freed once it is empty
 
   size_t held() const { return end_ - begin_; }
   void MakeRoom();
@@ -70,8 +70,8 @@ class FrameQueue final {
   // descriptors left. body.size() <= kMaxFrame, descriptors.size() <= kMaxDescriptors.
   absl::Status Add(absl::Span<const uint8_t> body, absl::Span<const int> descriptors);
 
-  // Sends what the socket takes; never waits. True when all has left, false when it takes no more
-  // now. kUnavailable: the other side ended.
+  // Sends as much as the socket takes; never waits. Returns true when all has left, false when it
+  // takes no more now. kUnavailable: the other side ended.
   absl::StatusOr<bool> Flush(int fd);
 
   size_t bytes() const { return bytes_.size() - begin_; }
@@ -83,7 +83,7 @@ class FrameQueue final {
   void Shrink();
 
  private:
-  static constexpr size_t kKeptSize = 256 * 1024;  // a larger buffer is given back once it is empty
+  static constexpr size_t kKeptSize = 256 * 1024;  // a larger buffer is freed once it is empty
 
   // Descriptors leave with the first byte of their frame.
   struct Attached {
@@ -92,7 +92,7 @@ class FrameQueue final {
   };
 
   std::vector<uint8_t> bytes_;
-  size_t begin_ = 0;       // what is before has left
+  size_t begin_ = 0;       // bytes before it have left
   uint64_t position_ = 0;  // of bytes_[begin_] in the stream
   std::deque<Attached> attached_;
 };

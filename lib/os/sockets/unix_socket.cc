@@ -16,7 +16,7 @@ namespace tokamak::os {
 namespace {
 
 constexpr int kAcceptsPerTurn = 16;
-// A process that has no descriptor left looks again after this time.
+// Time after which a process without free descriptors tries again.
 constexpr base::Duration kAcceptRetry = base::Milliseconds(100);
 
 class DeadlineClock final {
@@ -28,8 +28,8 @@ class DeadlineClock final {
     return base::Nanoseconds(std::max<int64_t>(0, std::chrono::nanoseconds(end_ - Clock::now()).count()));
   }
 
-  // Waits for an event on `fd`; false at the deadline. Also true when `interrupt` is readable: then
-  // that is said.
+  // Waits for an event on `fd`; returns false at the deadline. Also true when `interrupt` is
+  // readable: then sets `interrupted`.
   bool Await(int fd, short events, int interrupt = -1, bool* interrupted = nullptr) const {
     for (;;) {
       const int64_t left = this->left().nanoseconds();
@@ -39,7 +39,7 @@ class DeadlineClock final {
       if (ready > 0 && interrupted != nullptr) *interrupted = polled[1].revents != 0;
       if (ready > 0) return true;
       if (ready == 0) return false;
-      if (errno != EINTR) return true;  // the next call on `fd` says what is wrong
+      if (errno != EINTR) return true;  // the next call on `fd` reports the error
     }
   }
 
@@ -83,7 +83,7 @@ void UnixConnection::Send(absl::Span<const uint8_t> body, absl::Span<const int> 
 
 void UnixConnection::OnEvents(uint32_t events) {
   if ((events & EPOLLOUT) != 0) Flush();
-  // While frames wait for their turn, what is new, also the end, waits behind them.
+  // While frames wait for their turn, new events, also the end, wait behind them.
   if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && !ended_ && !more_frames_.armed()) Read();
 }
 
@@ -126,7 +126,7 @@ void UnixConnection::Flush() {
   if (ended_) return;
   const absl::StatusOr<bool> flushed = queue_.Flush(socket_.get());
   if (absl::IsUnavailable(flushed.status())) {
-    deaf_ = true;  // it may have asked for more before it went: reading on comes to its end
+    deaf_ = true;  // it may have sent more before it went: reading on comes to its end
     queue_.Clear();
   } else if (!flushed.ok()) {
     return End(flushed.status());
@@ -276,7 +276,7 @@ absl::Status UnixSocket::SendQueue(base::Duration deadline) {
   }
 }
 
-// Whether something came while it was looked for.
+// Returns true if something came while it spun.
 absl::StatusOr<bool> UnixSocket::Spin(base::Duration deadline) {
   const DeadlineClock clock(std::min(spin_, deadline));
   absl::StatusOr<bool> read = false;
@@ -284,7 +284,7 @@ absl::StatusOr<bool> UnixSocket::Spin(base::Duration deadline) {
   return read;
 }
 
-// Far from the deadline one system call waits and reads, where nothing else is looked at.
+// Far from the deadline one system call waits and reads, if there is no `interrupt` to watch.
 absl::StatusOr<Frame> UnixSocket::Receive(base::Duration deadline, int interrupt) {
   const DeadlineClock clock(deadline);
   Frame frame;

@@ -1,12 +1,11 @@
 // Unix sockets that carry frames (unix_frame.h).
 //
 // UnixListener and UnixConnection live on an EpollLoop and never wait (the daemon); UnixSocket
-// waits, up to a deadline (the client library). The socket is a stream, not a sequence of packets:
-// a packet may not be larger than the socket's buffer, and a frame may; and one call moves many
-// small frames.
+// waits, up to a deadline (the client library). It is a stream, since a frame may be larger than
+// the socket's buffer, and a packet may not; and one call moves many small frames.
 //
-// The other side is untrusted: frames and their descriptors are bounded, what waits to be sent is
-// bounded by kMaxQueued, and what one client sends is handled kFramesPerTurn at a time. Whoever may
+// The other side is untrusted: frames and their descriptors are bounded, unsent bytes are bounded
+// by kMaxQueued, and frames of one client are handled kFramesPerTurn at a time. A peer that may
 // have many connections gets a budget for all of them.
 #pragma once
 
@@ -37,36 +36,36 @@ constexpr size_t kMaxQueued = 8 * 1024 * 1024;  // bytes that wait for a slow re
 constexpr int kMaxWaitingConnects = 128;
 constexpr int kFramesPerTurn = 64;
 
-// Who is at the other end, as the kernel says: the process that connected, or that listened.
+// The process at the other end, from the kernel: the one that connected, or that listened.
 struct PeerCredentials {
   pid_t pid = 0;
   uid_t uid = 0;
   gid_t gid = 0;
 };
 
-// Of a connected socket.
+// Returns the peer of a connected socket.
 PeerCredentials PeerOf(int socket);
 
-// The daemon's end of one client. Dropping it closes, after one try to send what waits.
+// The daemon's end of one client. Dropping it closes, after one try to send queued frames.
 class UnixConnection final {
  public:
   // Runs with each whole frame; may drop the connection.
   using FrameHandler = std::function<void(Frame frame)>;
-  // The connection is over: the other side ended, broke the format, or did not read. Runs once,
-  // after all whole frames that came before; may drop the connection.
+  // Runs once when the connection is over, after all whole frames that came before: the other side
+  // ended, broke the format, or did not read. May drop the connection.
   using EndHandler = std::function<void(const absl::Status& why)>;
 
-  // Takes over a connected socket. Handlers run on `loop`, never inside a call. What the connection
-  // holds, answers that are not taken and frames that are not whole, it claims of `budget`, which
-  // outlives it (null: nothing is counted); where that has no more, the connection ends.
+  // Takes over a connected socket. Handlers run on `loop`, never inside a call. Unsent answers and
+  // incomplete frames are claimed of `budget`, which outlives it (null: not counted); when that is
+  // exhausted, the connection ends.
   UnixConnection(EpollLoop& loop, FileDescriptor socket, FrameHandler on_frame, EndHandler on_end,
                  base::ByteBudget* budget = nullptr);
   ~UnixConnection();
   UnixConnection(const UnixConnection&) = delete;
   UnixConnection& operator=(const UnixConnection&) = delete;
 
-  // Queues one frame; what is queued in one task leaves together, right after it. Beyond kMaxQueued
-  // the connection ends. Both are copied; bounds as for FrameQueue::Add. Does nothing when the
+  // Queues one frame; frames queued in one task leave together, right after it. Beyond kMaxQueued
+  // the connection ends. Both are copied; bounds as for FrameQueue::Add. No effect when the
   // connection is over.
   void Send(absl::Span<const uint8_t> body, absl::Span<const int> descriptors = {});
 
@@ -95,9 +94,9 @@ class UnixConnection final {
   PeerCredentials peer_;
   FrameAssembler assembler_;
   FrameQueue queue_;
-  base::ByteClaim claim_;     // of what both hold
+  base::ByteClaim claim_;     // of the bytes of both
   bool flush_waits_ = false;  // for the socket to take more
-  bool deaf_ = false;         // the other side reads no more
+  bool deaf_ = false;         // true if the other side reads no more
   bool ended_ = false;
   base::Timer flush_;
   base::Timer more_frames_;
@@ -109,12 +108,12 @@ class UnixConnection final {
 // Accepts connections at a path. Dropping it stops that and removes the path.
 class UnixListener final {
  public:
-  // Runs with each connection, a socket that does not block; may drop the listener.
+  // Runs with each connection, a non-blocking socket; may drop the listener.
   using Handler = std::function<void(FileDescriptor socket)>;
 
-  // A socket file that a dead process left is replaced. kAlreadyExists: somebody listens there.
-  // kInvalidArgument: the path is too long (107 bytes), or is a file that is no socket. Beside the
-  // path stands a lock, `path`.lock, while the listener lives.
+  // Replaces a socket file that a dead process left. kAlreadyExists: somebody listens there.
+  // kInvalidArgument: the path is too long (107 bytes), or is a file that is no socket. The lock
+  // `path`.lock exists while the listener lives.
   static absl::StatusOr<std::unique_ptr<UnixListener>> Listen(EpollLoop& loop, const std::string& path, Handler handler,
                                                               SocketAccess access = SocketAccess::kUser);
   ~UnixListener();
@@ -131,7 +130,7 @@ class UnixListener final {
   const FileDescriptor socket_;
   const ino_t inode_;  // of the socket's file: another's in its place is not ours to remove
   const std::shared_ptr<const Handler> handler_;
-  bool starved_ = false;  // the process has no descriptor left for who connects
+  bool starved_ = false;  // true if the process has no descriptor left for new connections
   base::Timer retry_;
   FdWatch watch_;
 };
@@ -146,45 +145,45 @@ class UnixSocket final {
   // `deadline`. kResourceExhausted: this process may have no more descriptors.
   static absl::StatusOr<UnixSocket> Connect(const std::string& path, base::Duration deadline = base::Seconds(5));
 
-  // Sends one frame. kInvalidArgument: it is too long. kDeadlineExceeded: nothing, or only a part
-  // was sent; the socket is good for nothing after. kUnavailable: the other side ended. Bounds as
-  // for FrameQueue::Add.
+  // Sends one frame. kInvalidArgument: it is too long. kDeadlineExceeded: none or only a part of it
+  // was sent; the socket is unusable afterwards. kUnavailable: the other side ended. Bounds as for
+  // FrameQueue::Add.
   absl::Status Send(absl::Span<const uint8_t> body, absl::Span<const int> descriptors, base::Duration deadline);
   absl::Status Send(absl::Span<const uint8_t> body, base::Duration deadline) { return Send(body, {}, deadline); }
   // The same for several, in one write as far as the socket takes them.
   absl::Status SendAll(absl::Span<const std::vector<uint8_t>> bodies, base::Duration deadline);
-  // The same, or nothing: false where the socket took none of it within `patience`.
+  // The same, or nothing: returns false if the socket took none of it within `patience`.
   absl::StatusOr<bool> SendAllOrNone(absl::Span<const std::vector<uint8_t>> bodies, base::Duration patience,
                                      base::Duration deadline);
 
-  // The next frame. kDeadlineExceeded: none was complete; ask again. kUnavailable: the other side
-  // ended. kInvalidArgument: it broke the format. kResourceExhausted: some of its descriptors came,
-  // and this process may have no more. kCancelled: it would have waited, and the descriptor
-  // `interrupt` is readable; -1 is none.
+  // Receives the next frame. kDeadlineExceeded: none was complete; ask again. kUnavailable: the
+  // other side ended. kInvalidArgument: it broke the format. kResourceExhausted: some of its
+  // descriptors came, and this process may have no more. kCancelled: it would have waited, and the
+  // descriptor `interrupt` is readable; -1 is none.
   absl::StatusOr<Frame> Receive(base::Duration deadline, int interrupt = -1);
-  // From now on Receive looks again and again for this long before it sleeps.
+  // Makes Receive spin for this long before it sleeps.
   void SetSpin(base::Duration spin) { spin_ = spin; }
-  // One that came together with the last; never waits, and reads nothing.
+  // Takes a frame that came together with the last; never waits, and reads no more.
   bool Next(Frame* frame) { return assembler_.Next(frame); }
 
   // Makes a Receive that waits return kUnavailable, from any thread.
   void Shutdown();
 
-  // Leaves the connection to whoever shares it, such as the parent process. Nothing else may be
-  // called after.
+  // Leaves the connection to other processes that share it, such as the parent. No other call may
+  // follow.
   void Close() { socket_ = FileDescriptor(); }
 
   // Readable when Receive has something to read, or the other side has ended.
   int descriptor() const { return socket_.get(); }
 
-  // The other side has ended; what it sent before may still have to be received. Never waits. From
-  // any thread.
+  // True if the other side has ended; earlier frames may still have to be received. Never waits.
+  // From any thread.
   bool ended() const;
 
   PeerCredentials peer() const;
 
  private:
-  // A call that reads waits this long at most, and then looks at its deadline.
+  // The longest wait of a reading call before it looks at its deadline.
   static constexpr base::Duration kWaitTick = base::Seconds(1);
 
   explicit UnixSocket(FileDescriptor socket) : socket_(std::move(socket)) {}
@@ -195,7 +194,7 @@ class UnixSocket final {
 
   FileDescriptor socket_;
   base::Duration spin_;
-  FrameQueue queue_;  // empty but during a Send
+  FrameQueue queue_;  // empty except during a Send
   FrameAssembler assembler_;
 };
 

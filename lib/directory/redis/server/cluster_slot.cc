@@ -34,7 +34,7 @@ absl::Status ClusterSlot::Judge(const Place& place, const std::vector<Reply>& re
     owner_ = place;
     return absl::OkStatus();
   }
-  // On its way to another server: this one still answers for the slot.
+  // The slot is on its way to another server: this one still answers for it.
   if (absl::StartsWith(key.text, "ASK ")) return absl::OkStatus();
   if (Follow(place, key.text)) {
     return absl::AbortedError(absl::StrCat("the keys of the directory are on ", owner_->ToString()));
@@ -58,7 +58,7 @@ bool ClusterSlot::Follow(const Place& from, absl::string_view error) {
     return false;
   }
   base::HostPort address{std::string(words[2].substr(0, colon)), static_cast<uint16_t>(port)};
-  if (address.host.empty()) address.host = from.address.host;  // "the same as you have reached"
+  if (address.host.empty()) address.host = from.address.host;  // the host that was reached
   owner_ = Place{std::move(address), ""};
   return true;
 }

@@ -1,10 +1,10 @@
-// ClusterSlot finds the server of a Redis Cluster that has the hash slot of the directory's keys, and
-// the next one after a failover or after the slot was moved.
+// ClusterSlot finds the server of a Redis Cluster that has the hash slot of the directory's keys,
+// and the next one after a failover or after the slot was moved.
 //
 // All keys of one directory are in one slot, since their prefix is a hash tag: "{tokamak}:node:a"
-// (docs/decisions/0015-one-slot-of-a-redis-cluster.md). Whichever server of the cluster is reached is
-// asked for a key of it; the one that has it answers, any other says MOVED and to which. The servers
-// that were named and those that these tell of (CLUSTER SLOTS) are tried in turn.
+// (docs/decisions/0015-one-slot-of-a-redis-cluster.md). Any server of the cluster is asked for a
+// key of the slot; the owner answers, any other replies MOVED with the owner's address. The servers
+// given by the user, and those that they list (CLUSTER SLOTS), are tried in turn.
 //
 // Bounds: kMaxServers are remembered.
 // Thread rule: one loop.
@@ -24,7 +24,7 @@ class ClusterSlot final : public Finder {
  public:
   static constexpr size_t kMaxServers = 64;
 
-  // `loop` must outlive it. `key` is one of the slot.
+  // `loop` must outlive it. `key` is a key of the slot.
   ClusterSlot(base::EventLoop& loop, const Target& target, std::string key)
       : named_(target.places), key_(std::move(key)), servers_(target.places), answers_(loop) {}
 
@@ -38,15 +38,15 @@ class ClusterSlot final : public Finder {
   std::string name() const override;
 
  private:
-  // Takes "MOVED 1234 10.0.0.1:7001" for what it says.
+  // Takes the owner from "MOVED 1234 10.0.0.1:7001". Returns false for other errors.
   bool Follow(const Place& from, absl::string_view error);
   void Learn(const Place& from, const Reply& slots);
 
   const std::vector<Place> named_;
   const std::string key_;
   std::vector<Place> servers_;  // to be tried in turn
-  size_t next_ = 0;             // of these
-  std::optional<Place> owner_;  // as somebody said
+  size_t next_ = 0;             // index of the next to try
+  std::optional<Place> owner_;  // as the last MOVED says
   base::Answers answers_;
 };
 

@@ -16,7 +16,7 @@
 namespace tokamak::directory::redis {
 namespace {
 
-// Of an address that was looked up, or of a socket's path.
+// An address that was looked up, or a socket's path.
 struct SocketAddress {
   sockaddr_storage bytes = {};
   socklen_t size = 0;
@@ -46,7 +46,7 @@ SocketAddress IpAddress(const std::string& ip, uint16_t port) {
 
 void SetTcpOptions(int socket) {
   const int on = 1;
-  // A failure costs time, not truth.
+  // Failures are harmless: these options only save time.
   (void)setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   (void)setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
   const int idle_seconds = 15, interval_seconds = 5, probes = 3;
@@ -57,7 +57,7 @@ void SetTcpOptions(int socket) {
 
 }  // namespace
 
-// Names first, then one address after another.
+// Looks names up, then tries one address after another.
 class Dialer::Attempt final : public base::Handle {
  public:
   Attempt(Dialer& dialer, Place place, base::Duration deadline, Callback done)
@@ -99,7 +99,7 @@ class Dialer::Attempt final : public base::Handle {
     if (!socket.valid()) return TryNext(strerror(errno));
     if (!ip.empty()) SetTcpOptions(socket.get());
     const int connected = connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.bytes), address.size);
-    // A Unix socket whose server has no room is EAGAIN.
+    // A Unix socket whose server has no room gives EAGAIN.
     if (connected != 0 && errno != EINPROGRESS) return TryNext(WithRemedy(errno));
     timer_ = loop_.RunAfter(deadline_, [this] { TryNext(TooLate()); });
     stream_ = PlainStream(std::move(socket));

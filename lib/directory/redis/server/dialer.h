@@ -1,8 +1,8 @@
-// Dialer makes connections to servers: looks names up, tries one address after another, and shakes
-// hands where TLS is wanted.
+// Dialer connects to servers: it looks names up, tries one address after another, and does the TLS
+// handshake if requested.
 //
-// A host's name is looked up anew each time, so whoever dials again after a loss finds a server that
-// has moved.
+// A host's name is looked up anew each time, so dialing again after a loss finds a server that has
+// moved.
 // Law: see lib/base/handle.h.
 // Thread rule: its loop.
 #pragma once
@@ -25,11 +25,11 @@ class Dialer final {
  public:
   using Callback = std::function<void(absl::StatusOr<std::unique_ptr<Stream>>)>;
 
-  // `loop` must outlive it. `tls` may be null: then bytes go as they are.
+  // `loop` must outlive it. `tls` may be null: then bytes are sent in the clear.
   Dialer(os::EpollLoop& loop, std::unique_ptr<Tls> tls) : loop_(loop), names_(loop), tls_(std::move(tls)) {}
 
-  // `deadline` is for each address, and for finding them. kUnavailable says what went wrong at each,
-  // and what may be done.
+  // `deadline` is for each address, and for the look-up. kUnavailable: the text names each failure,
+  // and the remedy.
   [[nodiscard]] base::Pending Dial(const Place& place, base::Duration deadline, Callback done);
 
  private:

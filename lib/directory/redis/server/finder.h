@@ -1,8 +1,7 @@
-// Finder knows where the server is that a connection is to lead to, and whether the one that was
-// reached is it.
+// Finder chooses the server for a connection, and judges whether the one that was reached is right.
 //
-// Implementations: named_server.h (where it is said to be), sentinel_master.h (where Sentinels say),
-// cluster_slot.h (where a Redis Cluster has the directory's keys).
+// Implementations: named_server.h (a given place), sentinel_master.h (the master that Sentinels
+// name), cluster_slot.h (the owner of the directory's keys in a Redis Cluster).
 // Thread rule: one loop.
 #pragma once
 
@@ -26,29 +25,29 @@ class Finder {
 
   virtual ~Finder() = default;
 
-  // Where to connect now. An error says why that is not known; ask again a moment later.
+  // Returns the place to connect to now, or the reason why it is unknown; ask again a moment later.
   [[nodiscard]] virtual base::Pending Find(base::Duration deadline, FoundCallback found) = 0;
 
-  // What a server that was reached is asked, once it has accepted the password; and whether its
-  // replies, in the same order and errors among them, show that it is the one. kAborted: another is,
-  // which Find names from now on. What else is not OK says why not, and what may be done.
+  // Questions are sent to a server that has accepted the password; Judge gets its replies in the
+  // same order, errors among them. OK: it is the right one. kAborted: another is, which Find
+  // returns from now on. Other errors give the reason and the remedy.
   virtual std::vector<Command> Questions() const = 0;
   virtual absl::Status Judge(const Place& place, const std::vector<Reply>& replies) = 0;
 
-  // A connection to `place` was lost, or there was none; `why` is the server's error where it gave
-  // one.
+  // Reports that a connection to `place` was lost, or failed; `why` is the server's error if it
+  // gave one.
   virtual void Failed(const Place& place, const std::string& why) = 0;
 
-  // False: a connection to `place` is to be given up.
+  // Returns false if a connection to `place` must be given up.
   virtual bool IsStillRight(const Place& place) const = 0;
 
-  // Finds out whether `place` is the only server that may accept writes at this moment, after what
-  // it has answered before. kUnavailable: that is not certain.
+  // Finds out whether `place` is the only server that may accept writes at this moment, after its
+  // earlier answers. kUnavailable: that is not certain.
   [[nodiscard]] virtual base::Pending Confirm(const Place& place, base::Duration deadline, StatusCallback done) = 0;
-  // False: Confirm always says OK, and may be left out.
+  // False: Confirm always returns OK, and may be left out.
   virtual bool needs_confirmation() const = 0;
 
-  // For errors, before a place is known.
+  // A name for errors, before a place is known.
   virtual std::string name() const = 0;
 };
 

@@ -1,4 +1,4 @@
-// NamedServer finds a server where it is said to be: at one place.
+// NamedServer finds a server at one given place.
 //
 // Thread rule: one loop.
 #pragma once
@@ -15,8 +15,8 @@ namespace tokamak::directory::redis {
 class NamedServer final : public Finder {
  public:
   enum class Role : uint8_t {
-    kMaster,    // has to be fit for the directory: ServerInfo::Check
-    kSentinel,  // whatever answers there: who asks it for a master finds out
+    kMaster,    // must be fit for the directory: ServerInfo::Check
+    kSentinel,  // anything: asking it for a master shows what it is
   };
 
   // `loop` must outlive it.
@@ -37,7 +37,7 @@ class NamedServer final : public Finder {
   base::Answers answers_;
 };
 
-// What INFO was answered: whether such a server can keep the directory.
+// Judges by a reply to INFO whether the server can keep the directory.
 absl::Status JudgeInfo(const Reply& reply, Target::Kind kind);
 
 }  // namespace tokamak::directory::redis

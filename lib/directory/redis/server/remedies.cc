@@ -9,7 +9,7 @@
 namespace tokamak::directory::redis {
 namespace {
 
-constexpr size_t kMostShown = 200;  // bytes of an error: the rest is no news
+constexpr size_t kMostShown = 200;  // bytes of an error that are shown
 
 struct Remedy {
   const char* part;  // of the error
@@ -17,7 +17,7 @@ struct Remedy {
   bool wrong_server = false;
 };
 
-// The first that fits.
+// The first that fits applies.
 constexpr std::array<Remedy, 31> kRemedies = {{
     {"NOAUTH", "it asks for a password: give --redis-password-file, or TOKD_REDIS_PASSWORD in the environment", true},
     {"WRONGPASS", "correct the user in --directory, or the password"},
@@ -63,7 +63,7 @@ const Remedy* RemedyOf(absl::string_view error) {
 }  // namespace
 
 std::string WithRemedy(absl::string_view error) {
-  // What it was told may be a password.
+  // The server may quote a password among the arguments.
   const size_t end = std::min(error.find_first_of("\r\n"), error.find(", with args beginning with"));
   std::string line(error.substr(0, std::min(end, kMostShown)));
   for (char& c : line) {

@@ -1,4 +1,4 @@
-// What can be done about an error of a Redis server.
+// Remedies for the errors of a Redis server.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace tokamak::directory::redis {
 
-// `error` in one line, and after it what to do where that is known: what a person reads.
+// Returns `error` in one line, with its remedy if one is known, for people.
 std::string WithRemedy(absl::string_view error);
 
-// Whether the server cannot serve us for the time being, so that another connection may find one that
-// can: it is a replica, the key has moved, the password was changed.
+// Returns true if the server cannot serve us for the time being and another connection may find a
+// better one: it is a replica, the key has moved, the password was changed.
 bool IsWrongServer(absl::string_view error);
 
 }  // namespace tokamak::directory::redis

@@ -1,4 +1,4 @@
-// Reply is what a Redis server said.
+// Reply is a Redis server's reply to one command.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Secret is a password that stands in a file, or in the environment, and is written nowhere else:
-// not on a command line, in no log, and in no error.
+// Secret is a password from a file or the environment. It never appears elsewhere: not on a command
+// line, in a log or in an error.
 //
 // A file is read again for each connection, so a password can be changed while programs run.
 #pragma once
@@ -20,12 +20,12 @@ class Secret final {
 
   bool is_given() const { return !text_.empty() || !path_.empty(); }
 
-  // Empty: none. A file's last line break is no part of it. An error (kFailedPrecondition) names the
-  // file.
+  // Returns the password; empty: none. A file's last line break is not part of it.
+  // kFailedPrecondition: the text names the file.
   absl::StatusOr<std::string> Read() const;
 
-  // What is wrong with the file, in one line: others of this machine may read or change it. Empty:
-  // nothing.
+  // Returns in one line why other users of this machine may read or change the file, or an empty
+  // text if they may not.
   std::string Exposure() const;
 
  private:

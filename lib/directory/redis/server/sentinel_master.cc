@@ -11,7 +11,7 @@
 namespace tokamak::directory::redis {
 namespace {
 
-// Of ["name", "mymaster", "ip", "10.0.0.1", ...].
+// Finds a field in ["name", "mymaster", "ip", "10.0.0.1", ...].
 std::string FieldOf(const Reply& reply, absl::string_view name) {
   for (size_t i = 0; i + 1 < reply.elements.size(); i += 2) {
     if (reply.elements[i].text == name) return reply.elements[i + 1].text;
@@ -46,7 +46,7 @@ SentinelMaster::~SentinelMaster() {
   }
 }
 
-// One question to each at a time. Whoever wants to know more now is answered by the next round.
+// Asks each Sentinel one question at a time. A later Find or Confirm is answered by the next round.
 void SentinelMaster::AskAll() {
   ask_timer_ = loop_.RunAfter(kAskEvery, [this] { AskAll(); });
   ++round_;
@@ -111,7 +111,7 @@ bool SentinelMaster::AllHaveAnswered(uint64_t since) const {
                      [since](const Sentinel& sentinel) { return sentinel.answered_round >= since; });
 }
 
-// What a round does not settle is not settled by one that fewer have answered.
+// A question that a round leaves open stays open for later ones, which fewer have answered.
 void SentinelMaster::AnswerQuestions() {
   absl::StatusOr<Place> said = absl::UnknownError("not looked yet");
   uint64_t of_round = 0;
@@ -132,8 +132,8 @@ void SentinelMaster::AnswerQuestions() {
 void SentinelMaster::Expired(Question& question) {
   questions_.Remove(&question);
   question.owner = nullptr;
-  const FoundCallback done = std::move(question.done);
-  done(Majority(question.since));  // may drop the question
+  const FoundCallback done = std::move(question.done);  // may drop the question
+  done(Majority(question.since));                       // may drop the question
 }
 
 base::Pending SentinelMaster::Ask(base::Duration deadline, FoundCallback done) {
@@ -168,7 +168,7 @@ absl::Status SentinelMaster::Judge(const Place&, const std::vector<Reply>& repli
   return JudgeInfo(replies[0], Target::Kind::kSentinel);
 }
 
-// Without a majority that says otherwise it stays: that the Sentinels are away ends no connection.
+// Without a majority for another, the place stays right: absent Sentinels end no connection.
 bool SentinelMaster::IsStillRight(const Place& place) const {
   const absl::StatusOr<Place> master = Majority(0);
   return !master.ok() || *master == place;

@@ -1,10 +1,11 @@
-// SentinelMaster finds the master that Redis Sentinels watch over, and the next one after a failover.
+// SentinelMaster finds the master that Redis Sentinels watch over, and the next one after a
+// failover.
 //
-// All Sentinels that are named are asked again and again (kAskEvery). A server is the master while
-// more than half of them say so. Sentinels never go back to an older configuration, and none of ours
-// uses a new master before more than half of them have it: so of two servers that both take
-// themselves for the master, a majority that is asked afterwards (Confirm) names the old one only
-// where nobody has used the new one yet.
+// All given Sentinels are asked every kAskEvery. A server is the master while more than half of
+// them name it. Sentinels never go back to an older configuration, and no node of ours uses a new
+// master before more than half of them have it. So when two servers both take themselves for the
+// master, a majority that is asked afterwards (Confirm) names the old one only if no node has used
+// the new one yet.
 //
 // Bounds: Target::kMaxPlaces Sentinels; kMaxQuestions of Find and Confirm wait at once.
 // Thread rule: its loop.
@@ -52,13 +53,13 @@ class SentinelMaster final : public Finder {
     std::unique_ptr<NamedServer> finder;
     std::unique_ptr<ServerConnection> connection;
     base::Pending asked;
-    uint64_t round = 0;  // which it was asked in last
-    // Of its last answer.
+    uint64_t round = 0;  // of its last question
+    // Its last answer.
     std::optional<Place> master;
     uint64_t answered_round = 0;
     absl::Status trouble;
   };
-  // Somebody wants to know what a majority says from round `since` on.
+  // A Find or Confirm that waits for a majority from round `since` on.
   struct Question final : base::Handle {
     ~Question() override {
       if (owner != nullptr) owner->questions_.Remove(this);
@@ -75,7 +76,7 @@ class SentinelMaster final : public Finder {
   void AskAll();
   void Heard(Sentinel& sentinel, uint64_t round, const absl::StatusOr<Reply>& reply);
   absl::StatusOr<Place> Master(const Reply& reply);
-  // What a majority of those says that have answered a question of round `since` or later.
+  // Returns the master that a majority names, counting answers from round `since` on.
   absl::StatusOr<Place> Majority(uint64_t since) const;
   bool AllHaveAnswered(uint64_t since) const;
   void AnswerQuestions();
@@ -86,7 +87,7 @@ class SentinelMaster final : public Finder {
   const std::vector<Place> places_;
   const std::string master_name_;
   std::vector<Sentinel> sentinels_;
-  bool warned_ = false;  // that Sentinels are missing among those that are named
+  bool warned_ = false;  // true once the log has named Sentinels that are missing from the target
   uint64_t round_ = 0;
   base::Timer ask_timer_;
   base::Timer ask_soon_;

@@ -49,7 +49,7 @@ Reply Copy(const redisReply& raw) {
 
 }  // namespace
 
-// A call whose reply somebody waits for.
+// A call whose reply is wanted.
 struct ServerConnection::Question final : base::Handle {
   ~Question() override {
     if (connection != nullptr) connection->pending_[token].question = nullptr;
@@ -114,7 +114,7 @@ void ServerConnection::Dial(const Place& place) {
   });
 }
 
-// It knows us before it is asked who it is: a server with a password tells nothing to others.
+// Gives user and password first: a server with a password answers nobody else.
 void ServerConnection::Greet(std::unique_ptr<Stream> stream) {
   state_ = State::kGreeting;
   stream_ = std::move(stream);
@@ -162,7 +162,7 @@ void ServerConnection::Greeted() {
   FlushSoon();
 }
 
-// A server that knows no AUTH repeats what it was told.
+// A server that knows no AUTH repeats its arguments in the error.
 std::string ServerConnection::WithoutPassword(std::string text) const {
   const std::string password = options_.credentials.password.Read().value_or("");
   return password.empty() ? text : absl::StrReplaceAll(text, {{password, "***"}});
@@ -186,7 +186,7 @@ void ServerConnection::HangUp() {
   output_gone_ = 0;
 }
 
-// No callback runs in here.
+// Runs no callback.
 void ServerConnection::Break(const std::string& why) {
   const absl::Status trouble = Trouble(why);
   lost_because_ = why;
@@ -200,7 +200,7 @@ void ServerConnection::Break(const std::string& why) {
   }
   pending_.clear();
   retry_delay_ = std::clamp(retry_delay_ * 2, options_.first_retry, options_.max_retry);
-  // Not all nodes at once.
+  // Spreads the attempts of many nodes.
   const auto drawn = static_cast<int64_t>(random_.Below(static_cast<uint64_t>(retry_delay_.picoseconds() / 2 + 1)));
   timer_ = loop_.RunAfter(retry_delay_ - base::Duration::Picoseconds(drawn), [this] { Connect(); });
 }
@@ -223,7 +223,7 @@ bool ServerConnection::Append(const Command& command, size_t most_unsent, std::s
   return true;
 }
 
-// Once for all that is called in this task.
+// Flushes once for all calls of this task.
 void ServerConnection::FlushSoon() {
   if (!flush_.armed()) flush_ = loop_.Post([this] { Flush(); });
 }
@@ -232,7 +232,7 @@ void ServerConnection::Flush() {
   while (output_gone_ < output_.size()) {
     const absl::StatusOr<size_t> sent = stream_->Write(output_.data() + output_gone_, output_.size() - output_gone_);
     if (!sent.ok()) {
-      // What it said before it hung up is the reason.
+      // The server's last reply before it hung up gives the reason.
       Receive();
       if (stream_ != nullptr) Break(std::string(sent.status().message()));
       return;
@@ -272,7 +272,7 @@ void ServerConnection::Receive() {
   receive_more_ = loop_.Post([this] { Receive(); });
 }
 
-// Returns whether there still is a connection.
+// Returns true if there still is a connection.
 bool ServerConnection::Digest(const char* bytes, size_t size) {
   last_received_ = loop_.Now();
   bool good = redisReaderFeed(reader_.get(), bytes, size) == REDIS_OK;
@@ -298,7 +298,7 @@ bool ServerConnection::Digest(const char* bytes, size_t size) {
 
 void ServerConnection::Take(Reply reply) {
   const bool expected = state_ == State::kGreeting || heard_ != nullptr || !pending_.empty();
-  if (!expected) {  // as it says before it hangs up: too many clients, protected mode
+  if (!expected) {  // a server does so before it hangs up: too many clients, protected mode
     return Break(reply.kind == Reply::Kind::kError ? WithRemedy(reply.text) : "it said what nobody had asked");
   }
   if (state_ == State::kGreeting) {
@@ -336,7 +336,7 @@ base::Pending ServerConnection::Call(const Command& command, base::Duration dead
   return question;
 }
 
-// For good: what comes for it later is ignored.
+// Answers for good: a later reply is ignored.
 void ServerConnection::Answer(Question& question, absl::StatusOr<Reply> reply) {
   question.connection = nullptr;
   question.deadline.Cancel();

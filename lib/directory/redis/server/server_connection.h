@@ -1,22 +1,22 @@
-// ServerConnection is one connection to a Redis server, on our own event loop: hiredis writes its commands
-// and reads its replies, the bytes go through a Stream.
+// ServerConnection is one connection to a Redis server, on our own event loop: hiredis writes its
+// commands and reads its replies, a Stream carries the bytes.
 //
 //   waiting --> finding --> dialing --> greeting --> ready
-//      ^ each of them, when it fails; after a moment that doubles, and that is drawn for each
+//      ^ each of them, when it fails; after a random delay that doubles
 //
-// It connects in the background, and again whenever the connection is lost: asks its Finder where to,
-// has the Dialer dial, gives user and password, chooses the database, and has the Finder judge
-// whether that is the right server. What waits for a reply when it is lost fails at once
-// (kUnavailable: the server may or may not have acted); what is asked while it waits for the next
-// attempt does too; what is asked during one goes to the server when it is ready. A server that is
-// silent for kMaxSilence though it was asked counts as lost.
+// It connects in the background, and again whenever the connection is lost: asks its Finder for the
+// place, has the Dialer dial, gives user and password, chooses the database, and has the Finder
+// judge whether the server is the right one. Calls under way when it is lost fail at once
+// (kUnavailable: the server may or may not have acted); so do calls made while it waits for the
+// next attempt. Calls made during an attempt go to the server when it is ready. A server that
+// leaves a question unanswered for kMaxSilence counts as lost.
 // Law: a callback runs once, never inside the call, by its deadline; none runs after the call's
 // handle or the connection was dropped (lib/base/handle.h).
-// Law: the server hears nothing of ours before it was judged: neither another database nor another
-// server is touched.
-// Bounds: kMaxPending calls wait at once, also those that were dropped or whose deadline has passed,
-// and kMaxUnsent bytes of commands (kResourceExhausted), and beside these what the node's own life
-// needs, kOwnPending and kOwnUnsent; kMaxReply bytes of one reply.
+// Law: no call reaches the server before it was judged: neither another database nor another server
+// is touched.
+// Bounds: kMaxPending calls wait at once, dropped and overdue ones included, and kMaxUnsent bytes
+// of commands (kResourceExhausted); the node's own calls have kOwnPending and kOwnUnsent beside
+// these; kMaxReply bytes of one reply.
 // Thread rule: its loop.
 #pragma once
 
@@ -68,41 +68,41 @@ class ServerConnection final {
   static constexpr size_t kMaxReply = 64 << 20;
   static constexpr int kMaxRedirects = 8;  // of one attempt
   static constexpr base::Duration kMaxSilence = base::Seconds(2);
-  // A process that stood still itself has not read yet what the server said meanwhile.
+  // More time after kMaxSilence: a process that stood still itself has replies yet to read.
   static constexpr base::Duration kLastChance = base::Milliseconds(100);
-  // How often the Finder is asked whether this is still the right server.
+  // Interval at which the Finder is asked whether this is still the right server.
   static constexpr base::Duration kLookEvery = base::Seconds(1);
 
-  // What it needs must outlive it. `began` runs at the start of each attempt: what it calls is the
-  // first that the server hears. Connects once started.
+  // The arguments must outlive it. `began` runs at the start of each attempt: its calls reach the
+  // server first. Connects once started.
   ServerConnection(os::EpollLoop& loop, Dialer& dialer, Finder& finder, base::Random random,
                    const ConnectionOptions& options, std::function<void()> began);
   ~ServerConnection();
   ServerConnection(const ServerConnection&) = delete;
   ServerConnection& operator=(const ServerConnection&) = delete;
 
-  // Calls that come before are refused.
+  // Starts to connect. Earlier calls are refused.
   void Start() { Connect(); }
 
-  // Sends a command; its arguments are bytes. An error that the server reports is a status
-  // (kUnavailable) that says what to do, where that is known.
+  // Sends a command; its arguments are bytes. An error of the server becomes kUnavailable, with the
+  // remedy if known.
   [[nodiscard]] base::Pending Call(const Command& command, base::Duration deadline, Callback done) {
     return Call(command, deadline, /*own=*/false, std::move(done));
   }
-  // For the node's own life: it has room, however much programs ask.
+  // For the node's own life: has its own room, however much programs ask.
   [[nodiscard]] base::Pending CallForNode(const Command& command, base::Duration deadline, Callback done) {
     return Call(command, deadline, /*own=*/true, std::move(done));
   }
 
-  // For a connection that subscribes: sends SUBSCRIBE, UNSUBSCRIBE or PING; what comes of it, and
-  // every message, goes to `heard`. Returns false when there is no connection.
+  // Sends SUBSCRIBE, UNSUBSCRIBE or PING on a connection that subscribes; its reply and every
+  // message go to `heard`. Returns false when there is no connection.
   bool Subscribe(const Command& command);
   void OnHeard(std::function<void(const Reply&)> heard) { heard_ = std::move(heard); }
 
-  // Gives the connection up and makes another.
+  // Reconnects.
   void Break(const std::string& why);
 
-  // What it is connected to, if it is.
+  // The server, while connected.
   const std::optional<Place>& place() const { return place_; }
   bool ready() const { return state_ == State::kReady; }
   uint64_t attempts() const { return attempts_; }  // to connect, so far
@@ -114,7 +114,7 @@ class ServerConnection final {
   enum class State : uint8_t { kWaiting, kFinding, kDialing, kGreeting, kReady };
   struct Question;
   struct Sent {
-    Question* question;  // null: nobody wants the reply any more
+    Question* question;  // null: the reply is no longer wanted
     base::Time at;
   };
 
@@ -156,7 +156,7 @@ class ServerConnection final {
   base::Duration retry_delay_;
   std::optional<Place> place_;
   base::Pending step_;  // finding, dialing
-  base::Timer timer_;   // the next attempt, or the end of this one's step
+  base::Timer timer_;   // the next attempt, or the deadline of this one's step
   base::Timer look_;
 
   std::unique_ptr<Stream> stream_;
@@ -164,12 +164,12 @@ class ServerConnection final {
   uint32_t watched_ = 0;
   std::unique_ptr<redisReader, void (*)(redisReader*)> reader_;
   std::string output_;      // on its way to the server
-  size_t output_gone_ = 0;  // of that
+  size_t output_gone_ = 0;  // bytes of output_ already sent
   std::string held_;        // goes to the server when it is ready
   base::Timer flush_;
   base::Timer receive_more_;
 
-  size_t questions_first_ = 0;  // replies of the greeting before those that the finder judges
+  size_t questions_first_ = 0;  // replies of the greeting before those that the Finder judges
   size_t greeting_outstanding_ = 0;
   std::vector<Reply> greeting_;
 
@@ -178,11 +178,11 @@ class ServerConnection final {
   uint64_t last_token_ = 0;
   std::map<uint64_t, Sent> pending_;  // in the order sent, until they are replied to
   std::vector<Reply> just_heard_;
-  base::Pending hearing_;  // those
+  base::Pending hearing_;  // delivers just_heard_
   base::Answers answers_;
 };
 
-// Makes one that is not started yet, with its `began`.
+// Makes one, with its `began`, that is not started yet.
 using MakeConnection = std::function<std::unique_ptr<ServerConnection>(std::function<void()> began)>;
 
 }  // namespace tokamak::directory::redis

@@ -23,7 +23,7 @@ ServerInfo ServerInfo::Parse(absl::string_view text) {
     const std::pair<absl::string_view, absl::string_view> field = absl::StrSplit(line, absl::MaxSplits(':', 1));
     const auto [name, value] = field;
     if (name == "redis_version") info.version = std::string(value);
-    if (name == "redis_mode" || name == "server_mode") info.mode = std::string(value);  // Valkey's name is the second
+    if (name == "redis_mode" || name == "server_mode") info.mode = std::string(value);  // Valkey has the second name
     if (name == "role") info.role = std::string(value);
     if (name == "master_host") master_host = std::string(value);
     if (name == "master_port") master_port = std::string(value);
@@ -33,7 +33,7 @@ ServerInfo ServerInfo::Parse(absl::string_view text) {
     if (name == "maxmemory_policy") info.max_memory_policy = std::string(value);
     if (name == "evicted_keys") info.evicted_keys = NumberOf(value);
     if (name == "connected_slaves") info.replicas = NumberOf(value);
-    if (name == "min_slaves_good_slaves") info.needs_replicas_to_write = true;  // only there where it is set
+    if (name == "min_slaves_good_slaves") info.needs_replicas_to_write = true;  // only present if set
   }
   if (!master_host.empty()) info.master = absl::StrCat(master_host, ":", master_port);
   return info;

@@ -1,4 +1,4 @@
-// ServerInfo is what a Redis server tells about itself (INFO), as far as the directory cares.
+// ServerInfo is the part of a Redis server's INFO that matters to the directory.
 #pragma once
 
 #include <cstdint>
@@ -17,20 +17,20 @@ struct ServerInfo {
   std::string role;     // "master", "slave"
   std::string master;   // of a replica: "10.0.0.1:6379"
   std::string run_id;
-  bool loading = false;     // still reads its data
+  bool loading = false;     // true if it still reads its data
   uint64_t max_memory = 0;  // bytes; 0: no limit
   std::string max_memory_policy;
   uint64_t evicted_keys = 0;
   uint64_t replicas = 0;
   bool needs_replicas_to_write = false;
 
-  // What is not said stays empty.
+  // Leaves fields empty that `text` lacks.
   static ServerInfo Parse(absl::string_view text);
 
-  // Whether it can keep the directory; else says in one line why not, and what to do.
+  // OK if it can keep the directory; else an error of one line, with the remedy.
   absl::Status Check(Target::Kind kind) const;
 
-  // What endangers the directory, each in one line with the remedy.
+  // Returns what endangers the directory, each in one line with its remedy.
   std::vector<std::string> Dangers() const;
 };
 

@@ -16,7 +16,7 @@ constexpr base::Duration kDeadline = base::Seconds(5);
 void ServerWatch::Look() {
   next_ = loop_.RunAfter(kLookEvery, [this] { Look(); });
   asked_ = connection_.Call({"INFO"}, kDeadline, [this](const absl::StatusOr<Reply>& reply) {
-    if (reply.ok()) Heard(*reply);  // else the calls of others tell
+    if (reply.ok()) Heard(*reply);  // else other calls report the trouble
   });
 }
 

@@ -1,7 +1,7 @@
-// Stream carries bytes to and from a server, over a socket that is connected: as they are, or by
-// TLS (tls.h).
+// Stream carries bytes to and from a server over a connected socket, in the clear or by TLS
+// (tls.h).
 //
-// Nothing waits: what cannot be done now is done when its descriptor is ready again.
+// It never blocks: an unfinished step is retried when the descriptor is ready.
 // Thread rule: one thread.
 #pragma once
 
@@ -18,23 +18,23 @@ class Stream {
  public:
   virtual ~Stream() = default;
 
-  // Takes the next step of agreeing with the other end on how to speak. Returns whether that is
-  // done: then bytes may go.
+  // Takes the next step of the handshake. Returns true if it is done: then bytes may go.
   virtual absl::StatusOr<bool> Shake() = 0;
 
-  // How many bytes; 0: none now. kUnavailable: it has ended, or says what went wrong.
+  // Return the number of bytes; 0: none now. kUnavailable: the stream has ended or failed, see the
+  // text.
   virtual absl::StatusOr<size_t> Read(char* into, size_t size) = 0;
   virtual absl::StatusOr<size_t> Write(const char* from, size_t size) = 0;
 
-  // It has something of its own to send as soon as the descriptor can be written to: try again then.
+  // True if it has bytes of its own to send: try again when the descriptor is writable.
   virtual bool awaits_room() const = 0;
   virtual int descriptor() const = 0;
 };
 
-// Bytes as they are.
+// Sends bytes in the clear.
 std::unique_ptr<Stream> PlainStream(os::FileDescriptor socket);
 
-// For errors of both kinds.
+// Errors of both kinds of stream.
 absl::Status StreamEnded();
 absl::Status StreamFailed(int error);
 

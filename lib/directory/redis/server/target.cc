@@ -103,7 +103,7 @@ absl::StatusOr<Target> ParseUnixScheme(absl::string_view rest) {
   return target;
 }
 
-// "HOST[:PORT],..." and what stands behind it: "/MASTER/DATABASE", "/DATABASE"
+// "HOST[:PORT],..." and the rest: "/MASTER/DATABASE", "/DATABASE"
 absl::StatusOr<Target> ParseHosts(absl::string_view rest, Target target) {
   if (absl::Status status = TakeUser(&rest, &target); !status.ok()) return status;
   std::vector<absl::string_view> parts = absl::StrSplit(rest, '/');

@@ -7,8 +7,8 @@
 //   sentinel://[USER@]HOST[:PORT],.../MASTER[/DATABASE]  sentinel+tls:// over TLS
 //   cluster://[USER@]HOST[:PORT],...                     cluster+tls:// over TLS
 //
-// A host is a name, an IPv4 address, or an IPv6 address in brackets. No password stands in it: what
-// is on a command line everybody on the machine can read.
+// A host is a name, an IPv4 address, or an IPv6 address in brackets. There is no password in it,
+// since everybody on the machine can read a command line.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,6 @@
 
 namespace tokamak::directory::redis {
 
-// Where a server listens.
 struct Place {
   base::HostPort address;
   std::string path;  // of a Unix socket: then there is no address
@@ -38,14 +37,14 @@ struct Target {
 
   Kind kind = Kind::kServer;
   std::vector<Place> places;  // kServer: one; else Sentinels, or nodes of the cluster
-  std::string master;         // kSentinel: the name by which they know it
+  std::string master;         // kSentinel: its name there
   bool tls = false;
   std::string user;  // empty: the server's default one
   uint32_t database = 0;
 
-  // kInvalidArgument says in one line what is wrong, and how it is written.
+  // kInvalidArgument: names the mistake in one line, and the right form.
   static absl::StatusOr<Target> Parse(const std::string& text);
-  // Whether `text` begins as one: else it may be another kind of directory.
+  // Returns true if `text` begins as one: else it may be another kind of directory.
   static bool IsMeantBy(const std::string& text);
 };
 

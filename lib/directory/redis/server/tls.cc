@@ -18,7 +18,7 @@ namespace tokamak::directory::redis {
 namespace {
 
 constexpr size_t kStep = 16 << 10;           // bytes read from the socket at once: one record
-constexpr size_t kMostOutgoing = 256 << 10;  // encrypted and not sent: more is not taken
+constexpr size_t kMostOutgoing = 256 << 10;  // bytes encrypted and not sent; further ones are refused
 
 std::string LastError() {
   const unsigned long error = ERR_get_error();
@@ -30,7 +30,7 @@ std::string LastError() {
 class TlsStream final : public Stream {
  public:
   TlsStream(SSL* ssl, std::unique_ptr<Stream> plain) : ssl_(ssl), plain_(std::move(plain)) {
-    SSL_set_bio(ssl_, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));  // which own both
+    SSL_set_bio(ssl_, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));  // the SSL owns both
     SSL_set_connect_state(ssl_);
   }
   ~TlsStream() override { SSL_free(ssl_); }
@@ -40,7 +40,7 @@ class TlsStream final : public Stream {
       ERR_clear_error();
       const int done = SSL_do_handshake(ssl_);
       const int error = SSL_get_error(ssl_, done);
-      const absl::Status sent = Send();  // what it said: the reason too, where it ends the handshake
+      const absl::Status sent = Send();  // the alert too, if the handshake failed
       if (done == 1) return sent.ok() ? absl::StatusOr<bool>(true) : sent;
       if (error != SSL_ERROR_WANT_READ) return HandshakeFailed();
       if (!sent.ok()) return sent;
@@ -100,7 +100,7 @@ class TlsStream final : public Stream {
     return Failed();
   }
 
-  // A server that wants a certificate says so after the handshake.
+  // A server that requires a certificate reports so only after the handshake.
   static absl::Status Failed() {
     const std::string reason = LastError();
     if (absl::StrContains(reason, "certificate required")) {
@@ -114,7 +114,7 @@ class TlsStream final : public Stream {
     return absl::UnavailableError(absl::StrCat("TLS: ", reason));
   }
 
-  // From the socket to OpenSSL; 0: nothing now.
+  // Moves bytes from the socket to OpenSSL; 0: none now.
   absl::StatusOr<size_t> Receive() {
     std::array<char, kStep> bytes;
     const absl::StatusOr<size_t> got = plain_->Read(bytes.data(), bytes.size());
@@ -124,7 +124,7 @@ class TlsStream final : public Stream {
     return got;
   }
 
-  // From OpenSSL to the socket, as far as there is room.
+  // Moves bytes from OpenSSL to the socket, as far as there is room.
   absl::Status Send() {
     char* bytes = nullptr;
     const long size = BIO_get_mem_data(SSL_get_wbio(ssl_), &bytes);

@@ -1,5 +1,5 @@
-// Tls makes streams that are encrypted by TLS 1.2 or later, with OpenSSL: the server has to show a
-// certificate that a known authority has signed for its name, and is shown ours where there is one.
+// Tls makes streams that are encrypted by TLS 1.2 or later, with OpenSSL: the server must show a
+// certificate that a known authority has signed for its name, and gets ours if there is one.
 //
 // (Debian 12's hiredis has no TLS.)
 // Thread rule: one thread.
@@ -20,12 +20,12 @@ struct TlsOptions {
   std::string cert;  // PEM files: ours, for a server that asks for one
   std::string key;
   std::string name;    // in the server's certificate; empty: the host that was asked for
-  bool verify = true;  // false: whoever answers is believed to be the server
+  bool verify = true;  // false: any server that answers is trusted
 };
 
 class Tls final {
  public:
-  // kInvalidArgument names the file that is missing or wrong.
+  // kInvalidArgument: names the file that is missing or wrong.
   static absl::StatusOr<std::unique_ptr<Tls>> Create(const TlsOptions& options);
   ~Tls();
   Tls(const Tls&) = delete;
