@@ -1,8 +1,8 @@
 // Cluster is a whole cluster in virtual time: hosts (host.h) on one network. The first serves the
 // directory.
 //
-// What must never happen is told to `on_wrong` of the options: wrong bytes, an answer twice, a pin
-// that is left.
+// Breaches (wrong bytes, a second answer, a pin that is left) are reported to `on_wrong` of the
+// options.
 #pragma once
 
 #include <cstdint>
@@ -36,15 +36,15 @@ struct ClusterOptions {
   size_t directory_waiting = directory::LocalOptions().waiting;
   size_t directory_tombstones = directory::LocalOptions().tombstones;
   size_t max_engine_calls = node::kMaxEngineCalls;
-  std::function<void(const std::string&)> on_wrong;  // none: ends the program
+  std::function<void(const std::string&)> on_wrong;  // null: a breach ends the program
   NetworkMaker network = MakeSimNetwork;
   uint32_t most_hosts = NetworkOptions().hosts;
-  std::optional<HostCosts> costs;      // of every host; none: only copies take processor time
+  std::optional<HostCosts> costs;      // of every host; null: only copies take processor time
   std::string registration = "arena";  // on_demand, cached (lib/transport/memory/registration.h)
 
   ClusterOptions() {
     link.picoseconds_per_byte = 80;
-    pulls.short_way = 64 << 10;  // objects are small here, and engines for bulk shall have some
+    pulls.short_way = 64 << 10;  // objects are small here, and engines for bulk need some
   }
 };
 
@@ -57,7 +57,7 @@ class Cluster final {
   Host& operator[](size_t i) { return *hosts_[i]; }
   size_t size() const { return hosts_.size(); }
 
-  // The machine loses its power: nobody is told. Restart gives it a later life, with an empty
+  // The machine loses its power, without a goodbye. Restart gives it a later life, with an empty
   // store, perhaps at another address.
   void Crash(size_t i);
   void Restart(size_t i, const std::string& ip = "");
@@ -66,25 +66,25 @@ class Cluster final {
   bool RunUntil(const std::function<bool()>& done, base::Duration limit = base::Seconds(120));
   void RunFor(base::Duration duration) { time.RunFor(duration); }
 
-  // All nodes are in the directory, and it knows what they have.
+  // Runs until all nodes are in the directory, and it knows their objects.
   void Settle();
 
-  // Gets that are waited for; the pins are given back.
+  // Gets an object, waits for it, and gives its pins back.
   absl::Status Get(Host& host, const std::string& name, node::GetOptions options = {});
-  // The statuses of many, in their order.
+  // Gets many. Returns their statuses, in their order.
   std::vector<absl::Status> GetAll(Host& host, const std::vector<std::string>& names, node::GetOptions options = {});
   void Await(const std::shared_ptr<Got>& got, base::Duration limit = base::Seconds(120));
 
-  // How many copies went.
+  // Returns how many copies were deleted.
   absl::StatusOr<uint32_t> Delete(Host& host, const std::string& name);
 
-  // Nothing is under way any more: no pins, no pulls, no lost objects, and every store is
+  // Checks that nothing is under way: no pins, pulls or lost objects, and every store is
   // consistent.
   void ExpectClean();
 
   void Wrong(const std::string& what) const;
 
-  // Of host i: 10.0.0.1 and up.
+  // Returns the address of host i: 10.0.0.1 and up.
   static std::string IpOf(uint32_t i);
 
   static constexpr size_t kMostPhases = 1 << 16;

@@ -1,8 +1,7 @@
 // Host is one machine of a simulated cluster: a node (simulated_node.h) with a software NIC on the
 // cluster's network, and a program that puts and gets.
 //
-// An object's bytes follow from its id and generation, so that every get can be judged, whoever
-// reads it.
+// An object's bytes follow from its id and generation, so every get can be judged on any node.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +25,11 @@ class Cluster;
 
 struct HostOptions {
   uint64_t memory = 8 << 20;
-  bool cache = false;    // may evict what was created on it
+  bool cache = false;    // true if it may evict objects created on it
   uint32_t engines = 1;  // for bulk; 0: the control loop's moves everything
 };
 
-// A get of a program: what it was answered, with its pins.
+// A get of a program: its answer, with its pins.
 struct Got {
   bool done = false;
   base::Time done_at;
@@ -55,7 +54,7 @@ class Host final {
   void Release(const Got& got);
   bool Has(const std::string& object) const { return store().Contains(base::ObjectId::FromName(object)); }
 
-  // The bytes at `location` are those of that content.
+  // Returns true if the bytes at `location` are those of that content.
   bool IsRight(const base::ObjectId& id, const store::Location& location) const;
 
   // ---- the machine
@@ -63,23 +62,22 @@ class Host final {
   store::Store& store() const { return machine().store(); }
   node::Node& node() const { return machine().node(); }
   node::EngineLink& link(size_t i = 0) { return machine().link(i); }
-  // The directory that it serves to all; nullptr but on the first.
+  // Returns the directory that it serves to all; nullptr except on the first host.
   directory::LocalDirectory* served() const { return node_->served(); }
 
-  // Sums over engines.
+  // Return sums over engines.
   uint64_t transfers_pulled(transport::Protocol protocol) const;
   uint64_t transfers_served() const;
 
-  // The program ends: peers see its connections close.
+  // Ends the program: peers see its connections close.
   void EndEngines() { machine().StopEngines(); }
 
-  // Ends in order, as a daemon does that is told to hand over first what it keeps: `evacuated` runs
-  // when that is over, `drained` when nobody needs the machine any more. Programs may go on.
+  // Ends in order, as a daemon does that hands over first what it keeps: `evacuated` runs when that
+  // is done, `drained` when nobody needs the machine any more. Programs may go on.
   [[nodiscard]] base::Pending Leave(base::Duration limit, node::Evacuation::Callback evacuated,
                                     std::function<void()> drained);
 
-  // From now on its processors stand still, each for this long. What arrives or becomes due
-  // meanwhile waits.
+  // Stops its processors from now on, each for this long. Arrivals and due timers wait meanwhile.
   struct Freezes {
     base::Duration control, engines, device;
   };

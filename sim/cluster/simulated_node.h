@@ -1,7 +1,7 @@
 // SimulatedNode assembles a node (lib/node/machine.h) in virtual time: its engines' loops, and the
 // directory, which one node serves to the others.
 //
-// Whoever makes one brings memory, devices and the control loop, and is a program of it.
+// Its maker brings memory, devices and the control loop, and is a program of it.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct SimulatedNodeOptions {
 
 class SimulatedNode final {
  public:
-  // All must outlive it. Errors: those of Machine::Assemble.
+  // The arguments must outlive it. Errors: those of Machine::Assemble.
   static absl::StatusOr<std::unique_ptr<SimulatedNode>> Assemble(VirtualTime& time, base::EventLoop& control,
                                                                  absl::Span<uint8_t> arena,
                                                                  absl::Span<const transport::Rail> rails,
@@ -41,7 +41,7 @@ class SimulatedNode final {
   node::Machine& machine() { return *machine_; }
   const node::Machine& machine() const { return *machine_; }
 
-  // nullptr: another node serves it.
+  // Returns nullptr if another node serves it.
   directory::LocalDirectory* served() const { return served_; }
 
   const std::vector<base::EventLoop*>& engine_loops() const { return engine_loops_; }

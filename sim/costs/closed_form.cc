@@ -13,12 +13,12 @@ constexpr uint64_t kReth = 16;    // of a WRITE's first packet, and of a READ's 
 constexpr uint64_t kAeth = 4;     // of the first and last packet that answer a READ
 constexpr uint64_t kImmediate = 4;
 
-// The transport's messages: docs/transport.md.
+// Messages of the transport: docs/transport.md.
 constexpr uint64_t kHeader = 64;
 constexpr uint64_t kTransfer = kHeader + 16;           // with the generation
 constexpr uint64_t kTransferByWrite = kTransfer + 16;  // and the puller's memory
 
-// Of eager pulls.
+// Eager pulls.
 constexpr uint64_t kCopiedAtOnce = 256 * 1024;  // bytes of a task, base::kMaxCopyPerTask
 constexpr uint64_t kChunksPerCompletion = 16;   // SendRing
 constexpr uint64_t kChunksPerCredit = 32;       // messages that give back slots, Credits
@@ -36,7 +36,7 @@ class Pull final {
  private:
   // ---- the network
 
-  // All packets of one message, `extra` bytes of headers more than usual included.
+  // Returns the bytes of all packets of one message, with `extra` bytes of headers more than usual.
   uint64_t WireBytes(uint64_t message, uint64_t extra) const {
     const uint64_t packets = std::max<uint64_t>(1, RoundUp(message, path_.mtu));
     return RoundUp(message, 4) * 4 + packets * kPacket + extra;
@@ -47,9 +47,10 @@ class Pull final {
   Duration OnCable(uint64_t bytes) const {
     return Duration::Picoseconds(path_.picoseconds_per_byte) * static_cast<int64_t>(bytes);
   }
-  // From the last byte's start to its end: the switch stores the largest packet, both cables delay.
+  // From the start of the last byte to its end: the switch stores the largest packet, both cables
+  // delay.
   Duration Behind(uint64_t largest) const { return OnCable(largest) + path_.delay * 2; }
-  // A message by itself, from one NIC to the other.
+  // A message alone, from one NIC to the other.
   Duration Message(uint64_t bytes) const { return OnCable(WireBytes(bytes, 0)) + Behind(LargestPacket(bytes)); }
 
   // ---- the hosts
@@ -64,17 +65,17 @@ class Pull final {
   Duration RegisterUnlessArena() const { return path_.arena ? Duration() : Register(); }
   Duration Deregister() const { return costs_.deregistration + costs_.deregistration_page * Pages(); }
   int64_t Pages() const { return static_cast<int64_t>(RoundUp(size_, kHostPage)); }
-  // A message is looked at, and its slot posted again.
+  // A message is read, and its slot posted again.
   Duration Receive() const { return costs_.completion + costs_.post; }
-  // A request to our own NIC, which does it at once: a window is bound, or taken back.
+  // A request that our own NIC does at once: it binds a window, or takes it back.
   Duration Window() const { return costs_.post + costs_.completion; }
 
   // ---- a pull
 
-  // Requests of READ or WRITE, and those of them that are posted together at first.
+  // Requests of READ or WRITE, and how many of them are posted together at first.
   uint64_t Requests() const { return RoundUp(size_, path_.chunk_size); }
   uint64_t FirstRequests() const { return std::min(Requests(), path_.chunks_in_flight); }
-  // Asked for; when the owner is free to answer.
+  // The time until the owner is free to answer.
   Duration Ask(uint64_t message) const { return costs_.post + Message(message) + Receive(); }
 
   const uint64_t size_;
@@ -83,16 +84,16 @@ class Pull final {
 };
 
 // The owner copies as many chunks as a task may and posts them together; they cross the network;
-// the puller copies each. Three stages, each of which works while it has something to do.
+// the puller copies each: three stages, each of which works while it has something to do.
 Duration Pull::Eager() const {
   const uint64_t body = path_.slot_size - kHeader;
   const uint64_t chunks = RoundUp(size_, body);
   const uint64_t together = (kCopiedAtOnce - path_.slot_size) / body + 1;
   const Duration asked = Ask(kTransfer);
-  Duration owner = asked;   // has posted all chunks so far
-  Duration sent;            // the last of them has left its NIC
+  Duration owner = asked;   // when it has posted all chunks so far
+  Duration sent;            // when the last of them has left its NIC
   Duration arrived;         // and reached the other
-  Duration puller = asked;  // has copied all of them so far
+  Duration puller = asked;  // when it has copied all of them so far
   for (uint64_t first = 0; first < chunks; first += together) {
     const uint64_t end = std::min(chunks, first + together);
     const uint64_t bytes = std::min(size_, end * body) - first * body;
@@ -112,13 +113,13 @@ Duration Pull::Eager() const {
   return puller;
 }
 
-// Asked and told where, the puller READs; then it says that it is done.
+// The puller asks, hears the place, READs, and reports that it is done.
 Duration Pull::Read() const {
   const Duration told = RegisterUnlessArena() + costs_.post + Message(kHeader) + Receive();
   const Duration requested =
       RegisterUnlessArena() + Posts(FirstRequests()) + OnCable(kPacket + kReth) + Behind(kPacket + kReth);
-  Duration answers = Ask(kTransfer) + told + requested;  // have left the owner, so far
-  Duration puller;                                       // has seen that they are there
+  Duration answers = Ask(kTransfer) + told + requested;  // when they have left the owner, so far
+  Duration puller;                                       // when it has seen their completions
   for (uint64_t request = 0; request < Requests(); ++request) {
     const uint64_t part = std::min(path_.chunk_size, size_ - request * path_.chunk_size);
     answers = answers + OnCable(WireBytes(part, 2 * kAeth));
@@ -129,8 +130,8 @@ Duration Pull::Read() const {
   return puller + closed + costs_.post;
 }
 
-// The puller opens its memory, by a window of its arena, and asks; the owner WRITEs; the puller is
-// told by the last packet, and closes its memory.
+// The puller opens its memory, by a window of its arena, and asks; the owner WRITEs; the last
+// packet notifies the puller, which closes its memory.
 Duration Pull::Write() const {
   const Duration posted = RegisterUnlessArena() + Posts(FirstRequests());
   const Duration written =

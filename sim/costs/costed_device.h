@@ -1,15 +1,13 @@
-// A device whose calls take processor time, as those of a real one do: another device, and in
-// front of each call what it costs the host.
+// CostedDevice is another device, with the host's cost of each call in front of it.
 //
-// A request is posted, and a completion read, on the loop of the completion queue: that loop
-// spends the time, so that what is posted reaches the NIC after it, and what is polled is looked at
-// after it. A queue pair's batch reaches the NIC when all of it is made, as one doorbell does.
-// Registering and deregistering may happen on any thread, so whoever wires a world says whose task
-// runs. What the NIC itself takes is not in here: it has a loop of its own, which spends nothing.
+// A request is posted, and a completion read, on the loop of the completion queue: that loop spends
+// the time, and then the request reaches the NIC, or the completion is read. A queue pair's batch
+// reaches the NIC when all of it is made, as with one doorbell. Registering and deregistering may
+// happen on any thread, so the wiring tells whose task runs. The NIC's own loop spends nothing.
 //
-// Copies are no calls of a device: base::Copy tells its loop of each, and the loop knows what it
-// takes (EventLoop::SpendOnCopy, CopySpeedOf below). So nothing is charged for a message that is
-// read where it lies, as a header, nor twice for one that is copied.
+// Copies are no calls of a device: base::Copy tells its loop of each, and the loop knows the time
+// (EventLoop::SpendOnCopy, CopySpeedOf below). So a message that is read in place, as a header,
+// costs nothing, and one that is copied is not charged twice.
 //
 // A SharedReceiveQueue is that of the device below, and costs nothing.
 #pragma once
@@ -24,13 +22,14 @@
 
 namespace tokamak::sim {
 
-// The loop whose task runs, or null outside of tasks: setting up a world takes no time of it.
+// Returns the loop whose task runs, or null outside of tasks: setting up a world takes no time of
+// it.
 using RunningLoop = std::function<base::EventLoop*()>;
 
 std::unique_ptr<verbs::Device> WithCosts(std::unique_ptr<verbs::Device> device, const HostCosts& costs,
                                          RunningLoop running);
 
-// For the loops of such a host.
+// Returns the speed for the loops of such a host.
 CopySpeed CopySpeedOf(const HostCosts& costs);
 
 }  // namespace tokamak::sim

@@ -13,16 +13,16 @@ namespace tokamak::sim {
 
 using Presets = std::map<std::string, HostCosts>;
 
-// A file's text. kInvalidArgument: one sentence that says what is wrong, where, and what would be
-// right; a figure without a source is wrong, too.
+// Parses a file's text. kInvalidArgument: one sentence that names the mistake, its place, and the
+// remedy; a figure without a source is a mistake, too.
 absl::StatusOr<Presets> ParsePresets(absl::string_view text);
 
-// Those of presets.json, which is part of the program.
+// Returns those of presets.json, which is part of the program.
 const Presets& ShippedPresets();
 
-// What a person names: a shipped one ("cx6-200g"), the only one of a file ("mine.json"), or one of
-// several ("mine.json:old"). Files are found relative to `folder`. kNotFound, kInvalidArgument: what
-// there is instead.
+// Finds a preset by its name: a shipped one ("cx6-200g"), the only one of a file ("mine.json"), or
+// one of several ("mine.json:old"). Files are relative to `folder`. kNotFound, kInvalidArgument:
+// the text names the alternatives.
 absl::StatusOr<HostCosts> FindPreset(const std::string& name, const std::string& folder);
 
 }  // namespace tokamak::sim

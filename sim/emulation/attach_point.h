@@ -1,4 +1,4 @@
-// AttachPoint says where a host of the topology is outside: as written on the command line.
+// AttachPoint says where a host of the topology is outside, as written on the command line.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@ struct AttachPoint {
   std::string host;       // its name in the topology
   std::string interface;  // of this machine
   std::string network;    // the path of its network namespace; empty: this process's own
-  int descriptor = -1;    // instead of an interface: a socket whose datagrams are frames
+  int descriptor = -1;    // used instead of an interface: a socket whose datagrams are frames
 
-  // "host0=eth0", "host0=eth0@NETWORK", "host0=fd:7". NETWORK is a name (`ip netns`), a process's
-  // id, or a path. kInvalidArgument says what would be right.
+  // Parses "host0=eth0", "host0=eth0@NETWORK", "host0=fd:7". NETWORK is a name (`ip netns`), a
+  // process's id, or a path. kInvalidArgument names the remedy.
   static absl::StatusOr<AttachPoint> Parse(absl::string_view text);
 };
 

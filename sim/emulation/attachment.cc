@@ -58,12 +58,12 @@ void Attachment::ReadFrames() {
   if (!entering_.empty() && !handed_.exchange(true)) time_.Hand([this] { EnterAll(); });
 }
 
-// False: the ring is full, and `enters_` is raised when that has changed.
+// Returns false if the ring is full; `enters_` is raised when that has changed.
 bool Attachment::PushEntering() {
   if (unentered_.empty()) return true;
   if (!entering_.Push(std::move(unentered_))) {
-    // The ring may have been emptied just before that was said. (The exchanges here and in EnterAll
-    // see each other, so one of both threads goes on.)
+    // The ring may have been emptied just before. (The exchanges here and in EnterAll see each
+    // other, so one of both threads goes on.)
     stopped_.exchange(true);
     if (!entering_.Push(std::move(unentered_))) return false;
     stopped_ = false;
@@ -72,7 +72,7 @@ bool Attachment::PushEntering() {
   return true;
 }
 
-// Counts what went wrong; whether nothing did.
+// Counts a failure. Returns whether there was none.
 bool Attachment::Take(OutsideDevice::Result result) {
   switch (result) {
     case OutsideDevice::Result::kDone:
@@ -101,7 +101,7 @@ bool Attachment::Take(OutsideDevice::Result result) {
   return false;
 }
 
-// A frame that the device does not take now is the first one then.
+// A frame that the device does not take now is the first one next time.
 void Attachment::WriteFrames() {
   while (!unwritten_.empty() || leaving_.Pop(&unwritten_)) {
     const OutsideDevice::Result result = device_->Write(unwritten_);
@@ -120,8 +120,8 @@ void Attachment::EnterAll() {
   if (!room_.armed() && stopped_.exchange(false)) enters_->Raise();
 }
 
-// Whether the next frame may find no room at the host's link; then EnterAll runs again when some
-// frames have left.
+// Returns whether the next frame may find no room at the host's link; then EnterAll runs again when
+// some frames have left.
 bool Attachment::HeldUp() {
   if (room_.armed()) return true;
   if (port_->queued() + kLeastQueue / 2 <= queue_) return false;
@@ -154,7 +154,8 @@ void Attachment::OnArrived(const ArrivedFrame& frame) {
   lag_.Add(time_.lag());
   if (frame.corrupt) {
     ++counters_.damaged;
-    if (ReadFrameHead(frame.bytes).kind != FrameKind::kRoce) return;  // Ethernet's check sum shows it to the card
+    // Ethernet's check sum shows the damage to the card
+    if (ReadFrameHead(frame.bytes).kind != FrameKind::kRoce) return;
     DamageRoce(frame.bytes);
   }
   if (frame.marked) {

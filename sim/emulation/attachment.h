@@ -1,11 +1,10 @@
-// Attachment joins a host outside to its place in the fabric: frames that its device gives enter
-// the fabric, and what the fabric delivers is written to the device.
+// Attachment joins a host outside to its place in the fabric: its device's frames enter the fabric,
+// and delivered frames are written to the device.
 //
-// Devices are read and written on a thread of their own (I/O), so that neither waits for the
-// simulation nor holds it up. Between the two threads lie rings. A host that sends faster than its
-// link, or than the simulation takes, is held up: its device is not read, and so its kernel sees
-// a card that is busy. A host that does not take what it gets loses it; that is counted, as is all
-// that does not pass.
+// Devices are read and written on a thread of their own (I/O), over rings, so they and the
+// simulation never wait for each other. A host that sends faster than its link, or than the
+// simulation takes, is held up: its device is not read, and its kernel sees a busy card. A host
+// that does not take its frames loses them. Every frame that does not pass is counted.
 //
 // Thread rules: made, plugged in and dropped while neither thread runs; Watch and Unwatch on the
 // I/O thread; counters from any.
@@ -31,25 +30,25 @@
 namespace tokamak::sim {
 
 struct AttachmentCounters {
-  // The host's frames that entered the fabric, by kind, and those that it got.
+  // The host's frames that entered the fabric, by kind, and those that it received.
   std::array<base::Counter, kFrameKinds> entered;
   base::Counter delivered;
   base::Counter delivered_bytes;
   base::Counter delivered_marked;
 
-  // Frames from the host that went no further.
+  // Frames from the host that were dropped.
   base::Counter not_carried;  // kOther and kMalformed
   base::Counter nobody;       // to an address that no other host has
   base::Counter too_long;
   base::Counter uncut;  // see OutsideDevice
 
-  // Times that the host had to wait for its link.
+  // The number of times that the host had to wait for its link.
   base::Counter held_up;
 
   // Frames to the host.
   base::Counter damaged;       // on a cable; RoCE's go on with a wrong ICRC
   base::Counter leaving_full;  // the host does not keep up
-  base::Counter failed;        // the device did not take or give one
+  base::Counter failed;        // the device refused to take or give one
 };
 
 class Attachment final {
@@ -57,10 +56,10 @@ class Attachment final {
   static constexpr size_t kEntering = 64;  // frames
   static constexpr size_t kLeaving = 1024;
 
-  // At least what takes two of the longest frames.
+  // Room for at least two of the longest frames.
   static constexpr uint64_t kLeastQueue = 16 << 10;
 
-  // All must outlive it.
+  // The arguments must outlive it.
   Attachment(std::string host, std::unique_ptr<OutsideDevice> device, RealTime& time, LagMeter& lag)
       : host_(std::move(host)), device_(std::move(device)), time_(time), lag_(lag) {}
 
@@ -77,10 +76,10 @@ class Attachment final {
  private:
   using Bytes = std::vector<uint8_t>;
 
-  // At most this many frames are read before others have their turn.
+  // The most frames that are read before others have their turn.
   static constexpr int kFramesPerTurn = 64;
 
-  // I/O.
+  // Members of the I/O thread.
   void OnEvents(uint32_t events);
   void ReadFrames();
   bool PushEntering();
@@ -88,7 +87,7 @@ class Attachment final {
   void SetEvents();
   bool Take(OutsideDevice::Result result);
 
-  // The fabric's thread.
+  // Members of the fabric's thread.
   void EnterAll();
   bool HeldUp();
   void Enter(const Bytes& bytes);
@@ -102,18 +101,18 @@ class Attachment final {
 
   std::unique_ptr<OutsidePort> port_;
   uint64_t queue_ = 0;
-  base::Timer room_;  // looks whether the link's queue has room
+  base::Timer room_;  // runs when the link's queue may have room
   base::Ring<Bytes> entering_{kEntering};
-  std::atomic<bool> handed_{false};   // EnterAll is going to run
-  std::atomic<bool> stopped_{false};  // nothing is read before `enters_` says so
+  std::atomic<bool> handed_{false};   // true if EnterAll is going to run
+  std::atomic<bool> stopped_{false};  // true if reading waits for `enters_`
   base::Ring<Bytes> leaving_{kLeaving};
 
-  // I/O.
+  // Members of the I/O thread.
   os::FdWatch watch_;
   std::unique_ptr<base::Signal> enters_;
   std::unique_ptr<base::Signal> leaves_;
-  Bytes unentered_;  // was read, and the ring was full; empty: none
-  Bytes unwritten_;  // came out of `leaving_`, and the device was full; empty: none
+  Bytes unentered_;  // read while the ring was full; empty: none
+  Bytes unwritten_;  // taken from `leaving_` while the device was full; empty: none
 };
 
 }  // namespace tokamak::sim

@@ -1,5 +1,5 @@
-// Emulation is a simulated fabric in real time with hosts outside, and says each second what it did
-// and by how much it was late.
+// Emulation is a simulated fabric in real time with hosts outside, and reports each second what it
+// did and how late it was.
 //
 // Thread rule: the loop's thread, which does not run before Start and after Stop.
 #pragma once
@@ -29,12 +29,12 @@ namespace tokamak::sim {
 struct EmulationOptions {
   uint64_t seed = 1;
   uint64_t queue = 1 << 20;                           // bytes that wait at a host's link, of each priority
-  base::Duration lag_bound = base::Milliseconds(10);  // beyond which the emulation says that it is late
+  base::Duration lag_bound = base::Milliseconds(10);  // beyond it the emulation reports that it is late
 };
 
 class Emulation final {
  public:
-  // `time` and `out` must outlive it. Errors say what an operator can do.
+  // `time` and `out` must outlive it. Errors name what an operator can do.
   static absl::StatusOr<std::unique_ptr<Emulation>> Build(RealTime& time, const Topology& topology,
                                                           absl::Span<const AttachPoint> points,
                                                           const EmulationOptions& options, std::ostream& out);
@@ -44,10 +44,10 @@ class Emulation final {
   void Start();
   void Stop();
 
-  // All that was counted.
+  // Returns all counters.
   nlohmann::json Summary();
 
-  // The last lines: what was counted in all, and for each host.
+  // Prints the last lines: the totals, and those of each host.
   void PrintSummary();
 
  private:

@@ -1,4 +1,4 @@
-// FabricTotals sums up what all cables and switches of a fabric have counted.
+// FabricTotals sums up the counters of all cables and switches of a fabric.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@ namespace tokamak::sim {
 struct FabricTotals {
   uint64_t marked = 0;
   uint64_t lost = 0;       // on cables, by their loss models
-  uint64_t corrupted = 0;  // the same
-  uint64_t dropped = 0;    // by switches and hosts, for whatever reason, and by cables that are down
+  uint64_t corrupted = 0;  // on cables, by their loss models
+  uint64_t dropped = 0;    // by switches and hosts, for any reason, and by cables that are down
   uint64_t pauses = 0;     // times that a neighbour was asked to stop
 
   static FabricTotals Of(SwitchedFabric& fabric);

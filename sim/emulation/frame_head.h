@@ -1,5 +1,5 @@
-// FrameHead is what the fabric has to know of an Ethernet frame of a host outside: where it goes,
-// with what priority, which flow it is of, and whether it may be marked.
+// FrameHead is what the fabric reads of an Ethernet frame of a host outside: its destination,
+// priority and flow, and whether it may be marked.
 //
 // The fabric takes frames to hosts by IPv4 address, as if all switches knew where each address is.
 // So frames keep the hardware addresses of the two hosts; and an ARP request, which Ethernet would
@@ -19,10 +19,10 @@ constexpr uint16_t kEthernetIpv4 = 0x0800;
 constexpr uint16_t kEthernetArp = 0x0806;
 
 enum class FrameKind : uint8_t {
-  kRoce,       // UDP to port 4791, or to 4792, where tokd has its bulk
-  kIpv4,       // all else over IPv4
+  kRoce,       // UDP to port 4791, or to 4792, of tokd's bulk
+  kIpv4,       // any other IPv4
   kArp,        // a request or a reply
-  kOther,      // IPv6, VLAN tags, IPv4 multicast and so on: the fabric does not carry it
+  kOther,      // IPv6, VLAN tags, IPv4 multicast and so on: not carried by the fabric
   kMalformed,  // shorter than its headers say
 };
 constexpr int kFrameKinds = 5;
@@ -30,7 +30,7 @@ const char* ToString(FrameKind kind);
 
 struct FrameHead {
   FrameKind kind = FrameKind::kOther;
-  OutsideFrame frame;  // its bytes are those that were read; otherwise set for the first three kinds only
+  OutsideFrame frame;  // its bytes are those that were read; the rest is set for the first three kinds only
 };
 
 // Reads nothing outside of `bytes`.

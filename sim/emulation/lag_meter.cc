@@ -26,7 +26,7 @@ LagMeter::Lag LagMeter::Counts::Read() const {
   Lag lag;
   lag.samples = samples;
   lag.most = most;
-  const uint64_t above = samples / 100;  // at most this many are above the percentile
+  const uint64_t above = samples / 100;  // the most above the percentile
   uint64_t seen = 0;
   for (uint32_t i = kBuckets; i-- > 0;) {
     seen += buckets[i];

@@ -1,8 +1,8 @@
-// LagMeter remembers by how much an emulation was late: the most, and the 99th percentile, since it
-// began and since it was last asked.
+// LagMeter records by how much an emulation was late: the most, and the 99th percentile, since it
+// began and since the last report.
 //
-// Samples are counted in steps of an eighth of a power of two, so that a percentile is exact to
-// 12.5 % (rounded up) and memory does not depend on how many there were.
+// Samples are counted in steps of an eighth of a power of two, so a percentile is exact to 12.5 %
+// (rounded up) and memory does not depend on their number.
 #pragma once
 
 #include <array>
@@ -20,12 +20,12 @@ class LagMeter final {
     base::Duration percentile99;
   };
 
-  // Negative lags, which clocks of different steps may show, count as none.
+  // Counts a negative lag, which clocks of different steps may show, as none.
   void Add(base::Duration lag);
 
   Lag Total() const { return total_.Read(); }
 
-  // Since the last call.
+  // Returns the lag since the last call.
   Lag TakeRecent();
 
  private:

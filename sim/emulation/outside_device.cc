@@ -66,7 +66,7 @@ ifreq RequestFor(const std::string& interface) {
   return request;
 }
 
-// A new interface gets the largest MTU, one that was there must fit; then it is up.
+// Gives a new interface the largest MTU, or checks that of an existing one, and brings it up.
 absl::Status SetUp(const std::string& interface, bool is_new) {
   const os::FileDescriptor any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq request = RequestFor(interface);
@@ -87,7 +87,7 @@ absl::Status SetUp(const std::string& interface, bool is_new) {
   return absl::OkStatus();
 }
 
-// Of a read or a write that failed.
+// Maps the errno of a failed read or write.
 OutsideDevice::Result ResultOfErrno() {
   switch (errno) {
     case EAGAIN:
@@ -107,7 +107,7 @@ OutsideDevice::Result ResultOfErrno() {
 absl::StatusOr<std::unique_ptr<OutsideDevice>> OutsideDevice::Open(const AttachPoint& point) {
   if (point.descriptor >= 0) return OpenSocket(point.descriptor);
   if (point.network.empty()) return OpenInterface(point.interface);
-  // By a thread that ends there: only root may go back to the machine's own network.
+  // Opened by a thread that ends there: only root may go back to the machine's own network.
   absl::StatusOr<std::unique_ptr<OutsideDevice>> device;
   os::StartThread({"emulate-visit"}, [&] {
     const absl::Status entered = EnterNetwork(point.network);
@@ -138,7 +138,7 @@ absl::StatusOr<std::unique_ptr<OutsideDevice>> OutsideDevice::OpenInterface(cons
   ifreq request = RequestFor(interface);
   request.ifr_flags = IFF_TAP | IFF_NO_PI;
   if (ioctl(fd.get(), TUNSETIFF, &request) != 0) {
-    // Not a tap, or one that somebody else reads.
+    // The interface is no tap, or somebody else reads it.
     if (!is_new && (errno == EINVAL || errno == EBUSY)) return OpenPackets(interface);
     return Failed(absl::StrCat("cannot make the tap ", interface));
   }

@@ -1,11 +1,11 @@
-// OutsideDevice is where frames of a host outside come from and go to. Three kinds:
+// OutsideDevice gives and takes the frames of a host outside. Three kinds:
 //
-//   tap      an interface that is made here, or that `ip tuntap` made: what the host sends by it is
-//            read here. The host's kernel computes all check sums and makes no frame longer than
-//            the MTU.
+//   tap      an interface that is made here, or that `ip tuntap` made: frames that the host sends
+//            by it are read here. The host's kernel computes all check sums and makes no frame
+//            longer than the MTU.
 //   packets  any other interface, say one end of a veth pair whose other end the host has: frames
 //            pass through a packet socket. The host's kernel leaves check sums to the card, so they
-//            are completed here; what it leaves to the card to cut up is dropped.
+//            are completed here; frames that it leaves to the card to cut up are dropped.
 //   socket   datagrams are frames, as those of QEMU's socket networks.
 //
 // Thread rule: one at a time.
@@ -30,20 +30,20 @@ class OutsideDevice final {
  public:
   enum class Result : uint8_t {
     kDone,
-    kNothing,  // to be read now; nothing more can be written now
-    kTooLong,  // the frame is beyond kOutsideMtu, and is gone
-    kUncut,    // the host's kernel left it to the card to cut this up: it is gone
-    kFailed,   // the device does not take or give this frame: it is gone
-    kGone,     // the device itself is
+    kNothing,  // no frame to read now; no room to write now
+    kTooLong,  // the frame was beyond kOutsideMtu, and is dropped
+    kUncut,    // the host's kernel left it to the card to cut the frame up; it is dropped
+    kFailed,   // the device does not take or give this frame; it is dropped
+    kGone,     // the device itself is gone
   };
 
-  // Makes a tap where there is no such interface. Errors say what an operator can do.
+  // Makes a tap if there is no such interface. Errors name what an operator can do.
   static absl::StatusOr<std::unique_ptr<OutsideDevice>> Open(const AttachPoint& point);
 
   // Readable when there is a frame, writable when one can be written.
   int descriptor() const { return fd_.get(); }
 
-  // A whole frame. Neither waits.
+  // Reads or writes a whole frame, without waiting.
   Result Read(std::vector<uint8_t>* frame);
   Result Write(absl::Span<const uint8_t> frame);
 
@@ -59,7 +59,7 @@ class OutsideDevice final {
   static absl::StatusOr<std::unique_ptr<OutsideDevice>> OpenPackets(const std::string& interface);
 
   const os::FileDescriptor fd_;
-  const bool has_header_;  // the kernel's virtio_net_hdr goes before each frame
+  const bool has_header_;  // true if the kernel's virtio_net_hdr precedes each frame
   const std::string name_;
 };
 

@@ -12,11 +12,11 @@ class RealTime {
 
   virtual base::EventLoop& loop() = 0;
 
-  // From any thread: runs `task` on the loop's, at the present time. Not cancelled: who is captured
-  // must live until the loop has stopped.
+  // Runs `task` on the loop's thread, at the present time; callable from any thread. Not cancelled:
+  // captured objects must live until the loop has stopped.
   virtual void Hand(base::Task task) = 0;
 
-  // On the loop's thread: by how much what happens now is late.
+  // Returns by how much the present events are late. On the loop's thread only.
   virtual base::Duration lag() const = 0;
 };
 

@@ -1,8 +1,7 @@
-// HashObserver folds everything that happens in a fabric into one number: two runs of one seed must
-// give the same.
+// HashObserver folds all events of a fabric into one number, the same for two runs of one seed.
 //
-// Like base::TraceHash it takes in times, places and sizes, and no bytes, so that payload with and
-// without memory gives the same, too.
+// Like base::TraceHash it takes in times, places and sizes, and no bytes, so payload without memory
+// gives the same number.
 #pragma once
 
 #include <cstdint>

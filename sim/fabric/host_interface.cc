@@ -136,7 +136,7 @@ void HostInterface::SendFrame(const Packet& packet, uint8_t priority) {
   frame->source = number_;
   frame->destination = last_number_;
   frame->destination_port = packet.peer.port != 0 ? packet.peer.port : address_.port;
-  // Of the five-tuple protocol and destination port are the same for all of RoCE.
+  // The other parts of the five-tuple, protocol and destination port, are the same for all of RoCE.
   frame->flow = static_cast<uint32_t>(MixBits(address_hash_ + 3 * last_hash_ + packet.source_port));
   frame->priority = priority;
   frame->headers.peer_port = address_.port;
@@ -198,7 +198,7 @@ void HostInterface::Receive(Frame* frame, uint32_t) {
   if (!hand_over_.armed()) hand_over_ = loop_->Post([this] { HandOver(); });
 }
 
-// The NIC may unplug meanwhile, which drops the rest.
+// Unplugging meanwhile drops the rest.
 void HostInterface::HandOver() {
   while (!waiting_.empty()) Deliver(waiting_.Pop());
 }

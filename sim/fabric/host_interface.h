@@ -2,20 +2,18 @@
 // come and go.
 //
 // It pulls: it takes one data packet from the NIC when its wire is free and the packet's priority
-// is not paused, so that the NIC decides at the last moment what goes next. Congestion
-// notifications wait in a queue, and are taken at any time. Packets that arrive are handed to the
-// NIC on its own loop; where that is busy they wait in the receive buffer, and are dropped when it
-// is full.
+// is not paused, so the NIC decides at the last moment what goes next. Congestion notifications are
+// taken at any time and wait in a queue. Arriving packets are handed to the NIC on its own loop;
+// while that is busy they wait in the receive buffer, and are dropped when it is full.
 //
 // A NIC on the network's own loop is called directly, which saves an event for each packet. NICs
 // spend no processor time of their own: a packet is sent when Send is called.
 //
-// Instead of a NIC a host outside of the simulation may be plugged in (outside_port.h). Packets of
-// one kind that come to the other find nobody: bytes are not made into packets, nor packets into
-// bytes.
+// A host outside of the simulation may be plugged in instead (outside_port.h). Packets of a NIC and
+// bytes of an outside host are never converted: the wrong kind finds nobody.
 //
-// Law: a NIC that was told that there is no room, or whose packets were not all taken, is told when
-//      there is room.
+// Law: a NIC that found no room, or whose packets were not all taken, hears when there is room.
+//
 // Law: received == delivered + dropped + waiting(), in frames without pause frames.
 #pragma once
 
@@ -39,7 +37,7 @@ namespace tokamak::sim {
 
 constexpr int kDscps = 64;
 
-// The class selectors of RFC 2474: the upper three bits. So 26, the usual one of RoCE, is in
+// Maps to the class selectors of RFC 2474: the upper three bits. So 26, RoCE's usual DSCP, is in
 // priority 3, and 48, that of congestion notifications, in 6.
 constexpr std::array<uint8_t, kDscps> ClassSelectors() {
   std::array<uint8_t, kDscps> priorities{};
@@ -56,7 +54,7 @@ struct InterfaceOptions {
 
 class HostInterface final : public FrameReceiver, private EgressOwner {
  public:
-  // `number` is its own in `addresses`, which has all interfaces before anything is sent.
+  // `number` is its own in `addresses`, which has all interfaces before the first packet is sent.
   HostInterface(Environment& environment, const InterfaceOptions& options, const AddressBook& addresses,
                 uint32_t number, Link& out, const Place& place);
   ~HostInterface() override;
@@ -84,7 +82,7 @@ class HostInterface final : public FrameReceiver, private EgressOwner {
   friend class HostPort;
   friend class OutsidePort;
 
-  // What a NIC may have waiting of notifications; one that sends more is paced by its port.
+  // The most notifications of a NIC that wait; beyond, its port paces it.
   static constexpr uint64_t kMostNotifications = 1024;
 
   // For HostPort.
@@ -121,24 +119,23 @@ class HostInterface final : public FrameReceiver, private EgressOwner {
   EgressPort egress_;
 
   // The NIC.
-  base::EventLoop* loop_ = nullptr;  // or none is plugged in
+  base::EventLoop* loop_ = nullptr;  // null: none is plugged in
   verbs::Address address_;
   verbs::soft::PortCallbacks callbacks_;
   bool in_callback_ = false;
   verbs::soft::PortCallbacks retired_;  // of a NIC that unplugged during one of them
   bool wants_ready_ = false;
-  uint8_t wanted_priority_ = 0;  // that could not go
+  uint8_t wanted_priority_ = 0;  // of the packet that could not go
   uint8_t data_priority_ = 0;    // of its last packet
   base::Timer ready_;
   base::Timer hand_over_;
   FrameQueue waiting_;
-  verbs::soft::Packet packet_;  // the one that is delivered
+  verbs::soft::Packet packet_;  // being delivered
 
-  // A host outside.
-  OutsidePort::Receiver on_outside_frame_;  // or none is plugged in
+  // The host outside.
+  OutsidePort::Receiver on_outside_frame_;  // null: none is plugged in
   uint64_t outside_queue_ = 0;
 
-  // The peer of the last packet.
   verbs::Address last_peer_;
   uint32_t last_number_ = AddressBook::kUnknown;
   uint64_t last_hash_ = 0;

@@ -1,9 +1,9 @@
-// OutsidePort is the plug of a host outside of the simulation: what it sends and gets are whole
-// Ethernet frames, as bytes.
+// OutsidePort is the plug of a host outside of the simulation: it sends and receives whole Ethernet
+// frames, as bytes.
 //
-// Unlike a NIC of the simulation it is not asked: it sends when it likes. So what cannot leave yet,
-// since the wire is busy or the priority paused, waits in the queues of the interface, up to a
-// bound, as it would in the host's own card.
+// Unlike a simulated NIC it is not asked: it sends when it likes. While the wire is busy or the
+// priority paused, frames wait in the queues of the interface, up to a bound, as in a real host's
+// card.
 //
 // Thread rule: that of the fabric.
 #pragma once
@@ -20,16 +20,16 @@ namespace tokamak::sim {
 
 class HostInterface;
 
-// What the interface and the switches look at, and the bytes that nobody reads on the way.
+// The fields that the interface and the switches read, and the bytes that nobody reads on the way.
 struct OutsideFrame {
   absl::Span<const uint8_t> bytes;  // from the destination's hardware address on, without check sum
   verbs::Address destination;
-  uint64_t flow = 0;  // a hash of what makes a flow beside the two addresses: protocol and ports
+  uint64_t flow = 0;  // a hash of protocol and ports, which with the two addresses make a flow
   uint8_t dscp = 0;
   verbs::soft::Ecn ecn = verbs::soft::Ecn::kNotCapable;
 };
 
-// A frame that has arrived. The bytes are as they were sent, and may be changed during the call.
+// A frame that has arrived. The bytes are as sent, and may be changed during the call.
 struct ArrivedFrame {
   absl::Span<uint8_t> bytes;
   bool marked = false;  // by a switch, or by the sender
@@ -40,15 +40,15 @@ class OutsidePort final {
  public:
   using Receiver = std::function<void(const ArrivedFrame&)>;
 
-  // Preamble, check sum and gap; and the least that Ethernet carries.
+  // Preamble, check sum and gap; and the smallest Ethernet frame.
   static constexpr uint32_t kFramingBytes = 8 + 4 + 12;
   static constexpr uint32_t kLeastBytes = 60;
 
   enum class Sent : uint8_t {
     kYes,
     kNobody,     // no host has the destination's address
-    kToItself,   // the host's own
-    kTooLong,    // for the fabric's largest MTU
+    kToItself,   // the destination is the host itself
+    kTooLong,    // longer than the fabric's largest MTU
     kQueueFull,  // the wire is slower than the host
   };
 
@@ -57,7 +57,8 @@ class OutsidePort final {
   OutsidePort(const OutsidePort&) = delete;
   OutsidePort& operator=(const OutsidePort&) = delete;
 
-  // Bytes of the priority of which the most wait, and when at the earliest `bytes` less are there.
+  // The bytes of the priority of which the most wait, and the earliest time at which `bytes` less
+  // wait.
   uint64_t queued() const;
   base::Duration TimeOf(uint32_t bytes) const;
 

@@ -36,7 +36,7 @@ SwitchedFabric::~SwitchedFabric() = default;
 
 absl::Status SwitchedFabric::Assemble() {
   MakeLinks();
-  // Which link leaves by each port, and the one that comes there.
+  // The links that leave by each port and arrive there.
   std::map<std::pair<uint32_t, uint32_t>, std::pair<Link*, Link*>> ports;
   for (size_t i = 0; i < topology_.cables.size(); ++i) {
     for (size_t end = 0; end < 2; ++end) {

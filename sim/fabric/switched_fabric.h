@@ -1,12 +1,13 @@
 // SwitchedFabric is a network of hosts, switches and cables in virtual time that software NICs plug
-// into: what a Topology shows, built.
+// into, built from a Topology.
 //
 // It runs on one event loop of its own. NICs may share it, which saves events, or have loops of
 // their own.
 //
 // Law: the same topology, seed and calls give the same frames at the same times.
+//
 // Law: nothing disappears: each link, switch and interface accounts for its frames (see their
-//      headers); and when nothing is queued or on its way, all buffers are empty.
+// headers); when nothing is queued or on its way, all buffers are empty.
 #pragma once
 
 #include <array>
@@ -33,7 +34,7 @@ namespace tokamak::sim {
 struct FabricOptions {
   uint64_t seed = 1;  // of ways, marks and losses
   InterfaceOptions interfaces;
-  base::Duration reroute_delay;  // from a cable's change until switches know of it
+  base::Duration reroute_delay;  // from a cable's change until the switches reroute
 };
 
 class SwitchedFabric final : public verbs::soft::Fabric {
@@ -48,10 +49,11 @@ class SwitchedFabric final : public verbs::soft::Fabric {
   absl::StatusOr<std::unique_ptr<verbs::soft::Port>> Open(base::EventLoop& loop, const verbs::Address& address,
                                                           verbs::soft::PortCallbacks callbacks) override;
 
-  // A cable of the topology goes down or comes up, in both directions.
+  // Takes a cable of the topology down or up, in both directions.
   void SetCableUp(uint32_t cable, bool up);
 
-  // What the sender at this end of a cable (0 or 1) loses from now on. The options must be right.
+  // Sets what the sender at this end of a cable (0 or 1) loses from now on. The options must be
+  // valid.
   void SetLoss(uint32_t cable, uint32_t end, const LossOptions& options);
 
   const Topology& topology() const { return topology_; }
@@ -62,7 +64,7 @@ class SwitchedFabric final : public verbs::soft::Fabric {
   uint32_t switches() const { return static_cast<uint32_t>(switches_.size()); }
   uint32_t interfaces() const { return static_cast<uint32_t>(interfaces_.size()); }
 
-  // Frames that are queued, on a wire, or wait for a NIC; and how many were ever made.
+  // Frames that are queued, on a wire, or wait for a NIC; and the number ever made.
   uint64_t frames_in_use() const { return frames_.in_use(); }
   uint64_t frames_made() const { return frames_.made(); }
 

@@ -1,8 +1,8 @@
-// JsonObject reads the members of one object in a file that people write: what is missing keeps its
-// default, and what is wrong, unknown or twice there is told with the place where it stands.
+// JsonObject reads the members of one object in a file that people write: a missing one keeps its
+// default; a wrong, unknown or repeated one is an error with its place.
 //
-// All objects of a file share one JsonError, which keeps the first thing that is wrong, so that a
-// reader reads everything and looks once.
+// All objects of a file share one JsonError, which keeps the first error, so a reader reads
+// everything and looks once.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@
 
 namespace tokamak::sim {
 
-// kInvalidArgument: where it is no JSON, or a key that an object has twice.
+// kInvalidArgument names the place that is no JSON, or the key that an object has twice.
 absl::StatusOr<nlohmann::json> ParseJson(absl::string_view text);
 
 class JsonError final {
@@ -34,12 +34,13 @@ class JsonError final {
 
 class JsonObject final {
  public:
-  // `place` says where it stands: "hosts[2]", or nothing for the whole file. All must outlive it.
+  // `place` is where it stands: "hosts[2]", or nothing for the whole file. The arguments must
+  // outlive it.
   JsonObject(const nlohmann::json& value, std::string place, JsonError& error);
 
   bool Has(const char* key) const { return value_.is_object() && value_.contains(key); }
 
-  // Each changes `*value` only where the key is there and right.
+  // Each changes `*value` only if the key is there and valid.
   void Read(const char* key, std::string* value);
   void Read(const char* key, uint64_t least, uint64_t most, uint32_t* value);
   void Read(const char* key, double* value);
@@ -49,14 +50,14 @@ class JsonObject final {
   void Read(const char* key, std::vector<std::string>* value);
   void Read(const char* key, std::vector<uint64_t>* value);
 
-  // The members of an array of objects, or an object; nothing where the key is missing.
+  // Returns the members of an array of objects, or an object; nothing if the key is missing.
   std::vector<JsonObject> Objects(const char* key);
   std::vector<JsonObject> ObjectIfAny(const char* key);
 
-  // As it stands, to be read by the caller; null where it is missing.
+  // Returns the value for the caller to read; null if it is missing.
   const nlohmann::json* Find(const char* key);
 
-  // Whoever reads the object says when it is done: what has not been asked for is unknown.
+  // Ends the reading of the object: members that were not asked for are unknown.
   void Finish();
 
   std::string PlaceOf(const char* key) const;

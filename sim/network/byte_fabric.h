@@ -1,12 +1,12 @@
-// ByteFabric puts every packet that is sent through another fabric into bytes and reads it back, so
-// that protocol tests over loopback or simulation pass through exactly what a wire would carry.
-// What a header has no room for does not arrive; what does not come back as it was is a bug of ours
-// and a CHECK.
+// ByteFabric encodes every packet that is sent through another fabric and decodes it again, so
+// protocol tests over loopback or simulation pass through exactly what a wire would carry. A field
+// that no header carries does not arrive; a packet that decodes to another one is our bug and a
+// CHECK.
 //
-// A packet that the fabric inside marks corrupt is damaged for real and shown to the ICRC, which
+// A packet that the inner fabric marks corrupt is damaged for real and shown to the ICRC, which
 // must notice.
 //
-// Thread rule: as the fabric inside, which must outlive this one, and this one its ports.
+// Thread rule: that of the inner fabric, which must outlive this one, and this one its ports.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace tokamak::sim {
 
 class ByteFabric final : public verbs::soft::Fabric {
  public:
-  // `seed`: for IPv4 identifications and for where packets are damaged.
+  // `seed`: for IPv4 identifications and for the places of damage.
   explicit ByteFabric(verbs::soft::Fabric& inner, uint64_t seed = 1) : inner_(inner), random_(seed) {}
 
   absl::StatusOr<std::unique_ptr<verbs::soft::Port>> Open(base::EventLoop& loop, const verbs::Address& address,

@@ -9,8 +9,8 @@ using verbs::soft::Port;
 
 namespace {
 
-// Hands the parts of `packets` without those that do not pass to `take`, which returns how many of
-// a part it took, until it takes less than all. Returns how many are done with.
+// Hands the runs of `packets` that pass to `take`, which returns how many of a run it took, until
+// it takes less than all. Returns the number of packets that are done with.
 template <typename Passes, typename Take>
 size_t InParts(absl::Span<const Packet> packets, const Passes& passes, const Take& take) {
   size_t done = 0;
@@ -18,7 +18,7 @@ size_t InParts(absl::Span<const Packet> packets, const Passes& passes, const Tak
     size_t end = done;
     while (end < packets.size() && passes(packets[end])) ++end;
     if (end == done) {
-      ++done;  // it is lost
+      ++done;  // lost
       continue;
     }
     const size_t taken = take(packets.subspan(done, end - done));

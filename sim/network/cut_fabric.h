@@ -1,9 +1,9 @@
-// CutFabric is another fabric, in which the ways between addresses can be cut: then nothing passes,
-// neither what is sent nor what is in flight when it should arrive.
+// CutFabric is another fabric in which the ways between addresses can be cut: then neither new
+// packets nor those in flight pass.
 //
-// Addresses are those of devices; of each the IP address counts.
-// Law: what passes is passed on as it is, in the same order and at the same time.
-// Thread rule: all in virtual time, so that of the fabric below.
+// Addresses are those of devices; only their IP addresses count.
+// Law: passing packets stay as they are, in the same order and at the same time.
+// Thread rule: that of the fabric below, in virtual time.
 #pragma once
 
 #include <cstddef>
@@ -48,7 +48,7 @@ class CutFabric final : public verbs::soft::Fabric {
 
   verbs::soft::Fabric& fabric_;
   std::set<std::pair<Address, Address>> cut_;
-  std::set<Address> side_;  // in the partition's side
+  std::set<Address> side_;  // of the partition
 };
 
 }  // namespace tokamak::sim

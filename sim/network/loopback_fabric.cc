@@ -57,13 +57,13 @@ void Fill(absl::Span<const Packet> packets, uint64_t bytes, const Address& sende
 
 }  // namespace
 
-// What arrived at a port and waits for its loop.
+// Packets that arrived at a port and wait for its loop.
 class LoopbackFabric::Inbox final {
  public:
   Inbox(base::EventLoop& loop, Port::Receiver receiver, uint64_t max_bytes)
       : receiver_(std::move(receiver)), max_bytes_(max_bytes), signal_(loop.MakeSignal([this] { Deliver(); })) {}
 
-  // Any thread.
+  // Runs on any thread.
   void Put(absl::Span<const Packet> packets, const Address& sender, const Ip& group) {
     const uint64_t bytes = PayloadBytes(packets);
     const base::MutexLock lock(mutex_);
@@ -79,7 +79,7 @@ class LoopbackFabric::Inbox final {
     signal_->Raise();
   }
 
-  // On the port's loop; nothing is delivered after.
+  // Runs on the port's loop; nothing is delivered after.
   void Close() {
     std::unique_ptr<base::Signal> signal;
     const base::MutexLock lock(mutex_);
@@ -109,11 +109,11 @@ class LoopbackFabric::Inbox final {
   std::vector<Batch> waiting_ ABSL_GUARDED_BY(mutex_);
   uint64_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<Batch> spare_ ABSL_GUARDED_BY(mutex_);
-  std::vector<Batch> arrived_;  // the loop's
+  std::vector<Batch> arrived_;  // the loop's own
   std::unique_ptr<base::Signal> signal_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Who has which address, and who is in which group.
+// Maps addresses to inboxes, and groups to members.
 class LoopbackFabric::Exchange final {
  public:
   bool Add(const Address& address, std::shared_ptr<Inbox> inbox) {
@@ -188,7 +188,7 @@ class LoopbackFabric::LoopbackPort final : public Port {
   uint64_t receive_window() const override { return options_.receive_window; }
 
  private:
-  // Of one peer, or one group.
+  // The packets are all for one peer, or one group.
   void Pass(absl::Span<const Packet> packets) {
     const Address& peer = packets[0].peer;
     if (peer.is_multicast()) {

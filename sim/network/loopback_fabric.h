@@ -1,8 +1,8 @@
-// LoopbackFabric joins software NICs of one process: in order, without loss, each NIC on whatever
-// loop and thread it likes.
+// LoopbackFabric joins software NICs of one process: in order, without loss, each NIC on any
+// loop and thread.
 //
-// A batch is copied once for each port that gets it, into memory that is used again, and wakes the
-// receiver once.
+// A batch is copied once for each port that gets it, into reused memory, and wakes the receiver
+// once.
 // Thread rule: Open from any thread; a port from the thread of its loop. The fabric may be dropped
 // before its ports.
 #pragma once
@@ -19,8 +19,8 @@ namespace tokamak::sim {
 
 struct LoopbackOptions {
   uint32_t max_mtu = verbs::kMaxMtu;
-  uint64_t receive_window = 16 << 20;   // bytes, what Port::receive_window says
-  uint64_t receive_buffer = 256 << 20;  // bytes of payload that may wait at a port; the rest is dropped
+  uint64_t receive_window = 16 << 20;   // bytes, see Port::receive_window
+  uint64_t receive_buffer = 256 << 20;  // bytes of payload that wait at a port; the rest is dropped
 };
 
 class LoopbackFabric final : public verbs::soft::Fabric {

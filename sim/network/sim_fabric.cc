@@ -24,7 +24,7 @@ uint32_t WireBytes(const Packet& packet) {
   return kFrameBytes + (packet.peer.is_ipv4() ? 20 : 40) + verbs::soft::DatagramLength(packet);
 }
 
-// What is drawn on a link depends on its two ends, not on the order in which links are first used.
+// Draws on a link depend on its two ends, not on the order in which links are first used.
 uint64_t StreamOf(const Address& from, const Address& to) {
   uint64_t hash = 0xcbf29ce484222325;
   const auto fold = [&hash](uint8_t byte) { hash = (hash ^ byte) * 0x100000001b3; };
@@ -41,7 +41,7 @@ base::Duration UpTo(base::Random& random, base::Duration most) {
   return base::Duration::Picoseconds(static_cast<int64_t>(random.Below(static_cast<uint64_t>(most.picoseconds()) + 1)));
 }
 
-// Copies what has bytes into `bytes`; slices without memory stay so.
+// Copies slices that have memory into `bytes`; the others stay as they are.
 void CopyPayload(const Packet& packet, std::vector<uint8_t>* bytes, Packet* copy) {
   bytes->clear();
   bytes->reserve(packet.payload_length());
@@ -90,7 +90,7 @@ class SimFabric::SimPort final : public Port {
   base::EventLoop& loop() const { return loop_; }
   uint32_t number() const { return number_; }
 
-  // Returns false when there is no room.
+  // Returns false if there is no room.
   [[nodiscard]] bool Put(size_t flight) {
     const uint64_t bytes = fabric_.flights_[flight].bytes;
     if (waiting_bytes_ + bytes > fabric_.options_.receive_buffer) return false;
@@ -113,7 +113,7 @@ class SimFabric::SimPort final : public Port {
     SimFabric& fabric = fabric_;
     bool dropped = false;
     dropped_ = &dropped;
-    const Receiver receiver = callbacks_.on_packets;  // lives on when it drops this port
+    const Receiver receiver = callbacks_.on_packets;  // lives on if it drops this port
     receiver(packets);
     for (size_t flight : flights) fabric.FreeFlight(flight);
     if (!dropped) dropped_ = nullptr;
@@ -235,7 +235,7 @@ void SimFabric::Launch(Link& link, const SimPort& sender, const Packet& packet, 
   flight.timer = loop_.RunAt(arrival, [this, index] { Arrive(index); });
 }
 
-// Whoever left the group meanwhile does not.
+// A port that left the group meanwhile does not.
 bool SimFabric::Wants(const Flight& flight) {
   return !flight.packet.came_to_group() || groups_[flight.packet.group].count(flight.link->to) > 0;
 }

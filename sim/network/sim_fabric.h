@@ -2,17 +2,17 @@
 // reorders and damages packets, and can be cut in parts.
 //
 // Each ordered pair of addresses is a link with options, a bandwidth and a Random stream of its
-// own, so what happens on one link does not depend on the traffic of another. There is no switch in
-// between and no congestion between links: that is sim/fabric. A packet to a multicast group takes
-// the link to each member.
+// own, so events on one link do not depend on the traffic of another. It has no switch and no
+// congestion between links: that is sim/fabric. A packet to a multicast group takes the link to
+// each member.
 //
-// Packets fly on the network's own loop and arrive at whoever has the address then, also after a
-// restart, as on a real network. What arrives while a NIC's processor is busy waits in its receive
-// buffer and is handed over in one batch.
+// Packets fly on the network's own loop and arrive at the port that has the address then, also
+// after a restart, as on a real network. Packets that arrive while a NIC's processor is busy wait
+// in its receive buffer and are handed over in one batch.
 //
 // Law: the same calls with the same seed give the same packets at the same times. A payload is
 // copied during Send.
-// Law: a packet that is delivered was sent; at most twice, where duplication is asked for.
+// Law: a delivered packet was sent; it is delivered at most twice, if duplication is asked for.
 #pragma once
 
 #include <array>
@@ -37,9 +37,9 @@ namespace tokamak::sim {
 
 struct LinkOptions {
   base::Duration latency = base::Microseconds(2);  // of every packet, after its last byte has left
-  base::Duration jitter;                           // up to this much more, without overtaking
+  base::Duration jitter;                           // up to this much more, in order
   int64_t picoseconds_per_byte = 0;                // 80: 100 Gb/s; 0: no bound
-  uint64_t queue_bytes = 0;                        // that may wait to leave, the rest is dropped; 0: no bound
+  uint64_t queue_bytes = 0;                        // bytes that wait to leave, the rest is dropped; 0: no bound
   // Probabilities, for each packet.
   double loss = 0;
   double duplicate = 0;
@@ -54,8 +54,8 @@ struct SimFabricOptions {
   uint64_t receive_buffer = 8 << 20;  // bytes that wait at a port, the rest is dropped; half is receive_window()
 };
 
-// In packets. Nothing disappears: sent + duplicated == delivered + the dropped ones + those in
-// flight or in a buffer.
+// In packets.
+// Law: sent + duplicated == delivered + the dropped ones + those in flight or in a buffer.
 struct SimFabricCounters {
   uint64_t sent = 0;
   uint64_t duplicated = 0;
@@ -63,7 +63,7 @@ struct SimFabricCounters {
   uint64_t corrupted = 0;
   uint64_t delivered = 0;
   uint64_t lost = 0;            // by chance
-  uint64_t dropped_cut = 0;     // there was no way, when it left or when it should have arrived
+  uint64_t dropped_cut = 0;     // cut, when it left or when it should have arrived
   uint64_t dropped_queue = 0;   // link full
   uint64_t dropped_buffer = 0;  // receiver full
   uint64_t dropped_nobody = 0;  // nobody had the address, or it had left the group
@@ -84,23 +84,24 @@ class SimFabric final : public verbs::soft::Fabric {
   absl::StatusOr<std::unique_ptr<verbs::soft::Port>> Open(base::EventLoop& loop, const Address& address,
                                                           verbs::soft::PortCallbacks callbacks) override;
 
-  // From now on, for packets sent in this direction. Those in flight go on as they were.
+  // Sets the options of packets sent in this direction from now on. Packets in flight go on as they
+  // were.
   void SetLink(const Address& from, const Address& to, const LinkOptions& options);
-  // For all links, also those with options of their own.
+  // Sets the options of all links, also of those with options of their own.
   void SetAllLinks(const LinkOptions& options);
 
-  // Nothing passes in this direction, not even what is in flight when it should arrive.
+  // Cuts this direction, also for packets in flight.
   void Cut(const Address& from, const Address& to);
   void Mend(const Address& from, const Address& to);
 
-  // Nothing passes between these addresses and all others; a second call replaces the first.
+  // Separates these addresses from all others; a second call replaces the first.
   void Partition(absl::Span<const Address> side);
 
   // Ends every Cut and Partition.
   void Heal();
 
   const SimFabricCounters& counters() const { return counters_; }
-  // Not yet delivered, nor dropped.
+  // Packets neither delivered nor dropped yet.
   uint64_t in_flight() const { return flights_.size() - free_flights_.size(); }
 
  private:
@@ -112,11 +113,11 @@ class SimFabric final : public verbs::soft::Fabric {
     LinkOptions options;
     base::Random random;
     base::Time free_at;       // when the last byte has left
-    base::Time last_arrival;  // of those that keep their order
+    base::Time last_arrival;  // of the packets that keep their order
     bool cut = false;
   };
 
-  // A packet on its way, or in a port's receive buffer. Used again and again.
+  // A packet on its way, or in a port's receive buffer; reused.
   struct Flight {
     verbs::soft::Packet packet;
     std::vector<uint8_t> payload;
@@ -145,9 +146,9 @@ class SimFabric final : public verbs::soft::Fabric {
   SimFabricCounters counters_;
   uint32_t ports_opened_ = 0;
   std::map<Address, SimPort*> ports_;
-  std::map<std::array<uint8_t, 16>, std::set<Address>> groups_;  // who is in which
-  std::map<std::pair<Address, Address>, Link> links_;            // stays where it is in memory
-  std::set<Address> side_;                                       // in the partition's side
+  std::map<std::array<uint8_t, 16>, std::set<Address>> groups_;  // members of each
+  std::map<std::pair<Address, Address>, Link> links_;            // at stable addresses
+  std::set<Address> side_;                                       // of the partition
   std::deque<Flight> flights_;
   std::vector<size_t> free_flights_;
 };

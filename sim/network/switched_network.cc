@@ -11,9 +11,10 @@ namespace tokamak::sim {
 namespace {
 
 constexpr uint64_t kFastest = 400'000'000'000;  // bits per second, where no bound is asked for
-constexpr uint32_t kMostHosts = 250;            // of which each has an address 10.0.RAIL.N
+constexpr uint32_t kMostHosts = 250;            // each has an address 10.0.RAIL.N
 
-// With memory for what may come after each pause frame, however long the cables are.
+// Returns a switch with memory for what may come after each pause frame, at any length of the
+// cables.
 SwitchOptions RoomySwitch(uint32_t ports, const LinkParameters& cable) {
   constexpr uint64_t kBesides = 1 << 20;  // of each port and priority
   const double on_cables = cable.delay.seconds() * 2 * static_cast<double>(cable.rate.bits_per_second()) / 8;
@@ -60,7 +61,7 @@ SwitchedNetwork::SwitchedNetwork(std::unique_ptr<VirtualTime> time, const Networ
   SetAllLinks(options.link);
 }
 
-// On the way from the switch, so that each packet is at risk once.
+// Losses are on the way from the switch, so each packet is at risk once.
 void SwitchedNetwork::SetAllLinks(const LinkOptions& options) {
   LossOptions loss;
   loss.rate = options.loss;

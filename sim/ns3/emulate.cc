@@ -45,7 +45,7 @@ int Fail(ExitCode code, const absl::Status& status) {
   return code;
 }
 
-// SIGINT and SIGTERM, from now on, of this thread and those that it starts.
+// Catches SIGINT and SIGTERM from now on, of this thread and those that it starts.
 os::FileDescriptor CatchEnd() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -113,7 +113,7 @@ int Run(const CommandLine& command) {
 int EmulateProgram(int argc, char** argv) {
   google::InitGoogleLogging(argv[0]);
   FLAGS_logtostderr = true;
-  // Under `bazel run` paths are those of the shell that it was called from.
+  // Under `bazel run` paths are relative to the calling shell.
   if (const char* folder = std::getenv("BUILD_WORKING_DIRECTORY")) std::filesystem::current_path(folder);
   CommandLine command;
   CLI::App app(

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
 // The accessor of an attribute that is an enumeration, kept as an int. In newer releases of ns-3
-// EnumValue and what comes with it are templates of the type; a value made of an int is one of ints
-// in all of them.
+// EnumValue and its relatives are templates of the type; a value made of an int is one of ints in
+// all releases.
 #pragma once
 
 #include "ns3/attribute-accessor-helper.h"

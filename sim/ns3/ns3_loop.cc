@@ -39,11 +39,11 @@ struct Ns3Loop::World {
   uint64_t next_order = 0;
   std::vector<base::Time> wake_ups;  // that ns-3 holds, the earliest last
   ns3::Ptr<ns3::EventImpl> wake_up;  // one object for all of them
-  bool known = false;                // to the simulator, which says when it is destroyed
+  bool known = false;                // true if the simulator will report its destruction
 
-  bool in_task = false;                         // stays true where that task dropped its own loop
-  Ns3Loop* running = nullptr;                   // whose task runs
-  base::Time now;                               // with what it has spent
+  bool in_task = false;                         // stays true if that task dropped its own loop
+  Ns3Loop* running = nullptr;                   // its task runs
+  base::Time now;                               // includes what it has spent
   const std::function<bool()>* done = nullptr;  // while RunUntil runs
   bool was_done = false;
   ns3::EventId stop;  // RunUntil at its limit

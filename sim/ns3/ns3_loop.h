@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// Ns3Loop is an event loop on ns-3's scheduler: the same logic, beside whatever else an ns-3
-// program simulates.
+// Ns3Loop is an event loop on ns-3's scheduler: the same logic, beside other models of an
+// ns-3 program.
 //
 // ns-3 keeps a cancelled event until its time, so loops keep their tasks in timer queues of their
-// own, and ask ns-3 for a wake-up only where the first task of all is earlier than every wake-up
-// that it holds. A wake-up runs one task: what others ask ns-3 for at the same time comes in
-// between, as on any loop.
+// own, and ask ns-3 for a wake-up only if the first task of all is earlier than every wake-up that
+// it holds. A wake-up runs one task, so ns-3's other events of the same time come in between, as on
+// any loop.
 //
-// A loop is one simulated processor. Spend is as in sim/time/sim_loop.h: what a task asks for after it
-// takes effect then, on this loop or another, and the loop's next task starts when it is free.
+// A loop is one simulated processor. Spend is as in sim/time/sim_loop.h: requests of a task after
+// it take effect then, on this loop or another, and the loop's next task starts when it is free.
 //
-// Law: tasks run in the order that they have on SimLoops: over all loops in order of time, and
-// where times are equal, in the order asked for. So a simulation is the same on either, to the last
-// packet, whatever else ns-3 simulates beside it.
+// Law: tasks run in the order that they have on SimLoops: over all loops in order of time, and at
+// equal times in the order asked for. So a simulation is the same on either, to the last packet,
+// whatever else ns-3 simulates beside it.
 // Thread rule: that of ns3::Simulator, of which there is one in a process. A loop may go before or
 // after Simulator::Destroy, but no task runs after it.
 #pragma once
@@ -30,8 +30,8 @@
 
 namespace tokamak::sim {
 
-// Picoseconds, and the scheduler that is fastest for us: before anything else is done with ns-3.
-// Does nothing when it was called before.
+// Sets picoseconds, and the scheduler that is fastest for us: before any other call of ns-3. Does
+// nothing when called again.
 void PrepareSimulator();
 
 class Ns3Loop final : public base::EventLoop {
@@ -42,27 +42,28 @@ class Ns3Loop final : public base::EventLoop {
   Ns3Loop(const Ns3Loop&) = delete;
   Ns3Loop& operator=(const Ns3Loop&) = delete;
 
-  // Simulator::Now(), and inside a task what that has spent as well.
+  // Returns Simulator::Now(), plus what the running task has spent.
   static base::Time Clock();
 
-  // The same, and outside of tasks also what this loop has spent there.
+  // The same, and outside of tasks plus what this loop has spent there.
   base::Time Now() const override;
 
   // Only from this loop's own tasks, or outside of any. `duration` must not be negative.
   void Spend(base::Duration duration) override;
   void SpendOnCopy(uint64_t bytes) override { Spend(copying_.TimeOf(bytes)); }
 
-  // From now on.
+  // Takes effect now.
   void SetCopySpeed(CopySpeed copying) { copying_ = copying; }
 
   std::unique_ptr<base::Signal> MakeSignal(base::Task task) override;
 
-  // Whose task runs now; null outside of tasks, or where that task has dropped its loop.
+  // Returns the loop whose task runs now; null outside of tasks, or after that task has dropped its
+  // loop.
   static Ns3Loop* running();
 
   // Runs the simulator until `done`, which is asked before the first and after each task of all
-  // loops, or until every task that starts by `limit` has run; then it is `limit`. Returns what
-  // `done` said last.
+  // loops, or until every task that starts by `limit` has run; then it is `limit`. Returns the last
+  // result of `done`.
   static bool RunUntil(const std::function<bool()>& done, base::Time limit);
 
  protected:
@@ -74,7 +75,7 @@ class Ns3Loop final : public base::EventLoop {
   class WakeUp;
   struct World;
 
-  // By when, and then in what order, their first tasks start.
+  // Orders loops by time, then by the order in which their first tasks start.
   struct InOrder {
     bool Before(const Ns3Loop* a, const Ns3Loop* b) const;
     void Place(Ns3Loop* loop, size_t position) const { loop->position_ = position; }
@@ -87,7 +88,7 @@ class Ns3Loop final : public base::EventLoop {
   base::TimerQueue timers_;
   base::Time busy_until_;
   CopySpeed copying_;
-  base::Time setup_now_;  // where Spend outside of tasks has moved this loop's view
+  base::Time setup_now_;  // Spend outside of tasks has moved this loop's view to it
 
   // For the heap of all loops with tasks.
   base::Time start_;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
 // Ns3RealTime is ns-3's RealtimeSimulatorImpl: an event runs when the clock shows its time, or, if
-// the machine does not keep up, as soon as it can. There is one in a process, before anything else
-// is done with ns-3.
+// the machine does not keep up, as soon as it can. There is one in a process, made before any
+// other call of ns-3.
 //
-// Where it is late, frames keep the times of the simulation among themselves, and catch up with the
-// clock; so only what goes out of it, or comes in, sees that it was late.
+// When it is late, frames keep the times of the simulation among themselves, and catch up with the
+// clock; so only frames that leave or enter the simulation see that it was late.
 #pragma once
 
 #include <memory>
@@ -31,7 +31,7 @@ class Ns3RealTime final : public RealTime {
   void Hand(base::Task task) override;
   base::Duration lag() const override;
 
-  // Until Stop, which any thread may call, also before.
+  // Runs until Stop, which any thread may call, also before.
   void Run();
   void Stop();
 

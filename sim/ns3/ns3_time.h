@@ -13,7 +13,7 @@ namespace tokamak::sim {
 
 class Ns3Time final : public VirtualTime {
  public:
-  // Of which there can be one at a time, since ns-3 has one simulator: dropping it ends that.
+  // Only one exists at a time, since ns-3 has one simulator: dropping it destroys that.
   Ns3Time() { PrepareSimulator(); }
   ~Ns3Time() override { ns3::Simulator::Destroy(); }
   Ns3Time(const Ns3Time&) = delete;

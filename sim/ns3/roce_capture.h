@@ -19,7 +19,7 @@ namespace tokamak::sim {
 
 class RoceCapture final {
  public:
-  // Where a packet comes from or goes to.
+  // The source or the destination of a packet.
   struct End {
     verbs::Address address;
     ns3::Mac48Address mac;
@@ -28,7 +28,7 @@ class RoceCapture final {
   // A file that cannot be written ends the program with a message.
   explicit RoceCapture(const std::string& path);
 
-  // What has no memory is written as zero bytes.
+  // Writes slices without memory as zero bytes.
   void Write(const verbs::soft::Packet& packet, const End& from, const End& to);
   void WritePause(const PauseFrame& pause, const ns3::Mac48Address& from);
 

@@ -3,7 +3,7 @@
 // RoceChannel is a cable between two RoceNetDevices: an ns-3 Channel over two sim::Links, one for
 // each direction.
 //
-// Attributes take effect when the network is built (see roce_network.h), but for Up, which may
+// Attributes take effect when the network is built (see roce_network.h), except Up, which may
 // change at any time.
 #pragma once
 
@@ -27,21 +27,21 @@ class RoceChannel final : public ns3::Channel {
  public:
   static ns3::TypeId GetTypeId();
 
-  // The two ends, once each.
+  // Attaches the two ends, once each.
   void Attach(const ns3::Ptr<RoceNetDevice>& device);
 
-  // Pulls the cable out, or puts it in: what is on it is lost.
+  // Pulls the cable out, or plugs it in; frames on it are lost.
   void SetUp(bool up);
   bool IsUp() const { return up_; }
 
   std::size_t GetNDevices() const override;
   ns3::Ptr<ns3::NetDevice> GetDevice(std::size_t i) const override;
 
-  // What the attributes say. The ends are the network's to fill in.
+  // Returns the attributes. The network fills in the ends.
   Topology::Cable Describe() const;
 
-  // Sets all attributes but Up. What the second end sends may have losses of its own then, which
-  // attributes cannot tell.
+  // Sets all attributes except Up. The second end's losses may differ then, which attributes cannot
+  // show.
   void Assign(const Topology::Cable& cable);
 
  protected:
@@ -61,7 +61,7 @@ class RoceChannel final : public ns3::Channel {
   double burst_length_ = 1;
   double corrupt_rate_ = 0;
   std::string lost_packets_;
-  std::optional<LossOptions> loss_back_;  // none: as attributes say
+  std::optional<LossOptions> loss_back_;  // null: as attributes say
   bool up_ = true;
 
   std::array<ns3::Ptr<RoceNetDevice>, 2> ends_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// RoceHelper builds a RoceNetwork as ns-3's other helpers build theirs: switches on nodes, cables
+// RoceHelper builds a RoceNetwork in the style of ns-3's helpers: switches on nodes, cables
 // with a device at each end, NICs at devices of hosts, captures.
 #pragma once
 
@@ -18,10 +18,10 @@ namespace tokamak::sim {
 
 class RoceHelper final : public ns3::PcapHelperForDevice {
  public:
-  // PrepareSimulator() comes first.
+  // Requires PrepareSimulator() before.
   RoceHelper();
 
-  // Of what is made from now on; the network is there already.
+  // Applies to objects made from now on; the network exists already.
   void SetNetworkAttribute(const std::string& name, const ns3::AttributeValue& value);
   void SetSwitchAttribute(const std::string& name, const ns3::AttributeValue& value);
   void SetChannelAttribute(const std::string& name, const ns3::AttributeValue& value);
@@ -31,16 +31,16 @@ class RoceHelper final : public ns3::PcapHelperForDevice {
   // Makes nodes switches, before cables end there.
   void InstallSwitch(const ns3::NodeContainer& nodes);
 
-  // A cable; the two devices, that of `a` first.
+  // Makes a cable. Returns the two devices, that of `a` first.
   ns3::NetDeviceContainer Install(const ns3::Ptr<ns3::Node>& a, const ns3::Ptr<ns3::Node>& b);
 
-  // A cable from each node to one other; the devices of `nodes`.
+  // Makes a cable from each node to one other. Returns the devices of `nodes`.
   ns3::NetDeviceContainer Install(const ns3::NodeContainer& nodes, const ns3::Ptr<ns3::Node>& to);
 
-  // A node for each host and switch of a topology, generated (sim/fabric/topology/generators.h) or read from
-  // a file (sim/fabric/topology/topology_file.h), and all of its cables. Nodes have its names, see
-  // ns3::Names; its numbers come before the attributes set here. The hosts' devices, in the order
-  // of its interfaces.
+  // Makes a node for each host and switch of a topology, generated
+  // (sim/fabric/topology/generators.h) or read from a file (sim/fabric/topology/topology_file.h),
+  // and all of its cables. Nodes have its names, see ns3::Names; its numbers override the
+  // attributes set here. Returns the hosts' devices, in the order of its interfaces.
   ns3::NetDeviceContainer Install(const Topology& topology);
 
   // Opens a NIC at the device of a host, which builds the network.

@@ -7,8 +7,8 @@
 // ns3::Packet for each costs more than everything else. So Send refuses, and there is no IP stack
 // above. Captures are made from the frames, see roce_capture.h.
 //
-// Trace sources are called in the event in which a thing happens; a frame may be looked at during
-// the call only.
+// Trace sources are called during the event that they report; a frame may be read during the call
+// only.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ class RoceNic;
 
 class RoceNetDevice final : public ns3::NetDevice {
  public:
-  // Of the trace sources.
+  // The callback of the trace sources.
   using QueueCallback = void (*)(const Frame& frame, uint64_t queue_bytes);
   using DropCallback = void (*)(const Frame& frame, DropReason reason);
   using PauseCallback = void (*)(uint8_t priority, bool paused);
@@ -43,10 +43,10 @@ class RoceNetDevice final : public ns3::NetDevice {
   RoceNetDevice();
   ~RoceNetDevice() override;
 
-  // A host's address: the attribute's, or once the network is built what it gave.
+  // Returns a host's address: the attribute's, or, once the network is built, the assigned one.
   ns3::Ipv4Address GetIpAddress() const { return ip_; }
 
-  // Captures what is sent and received from now on, into a file.
+  // Captures sent and received packets from now on, into a file.
   void StartCapture(const std::string& path);
 
   void SetChannel(RoceChannel* channel);
@@ -57,7 +57,7 @@ class RoceNetDevice final : public ns3::NetDevice {
   ns3::Ptr<ns3::Channel> GetChannel() const override;
   void SetAddress(ns3::Address address) override { mac_ = ns3::Mac48Address::ConvertFrom(address); }
   ns3::Address GetAddress() const override { return mac_; }
-  bool SetMtu(uint16_t mtu) override;  // of the network, so only what it is already
+  bool SetMtu(uint16_t mtu) override;  // the network's own, so it accepts only the present value
   uint16_t GetMtu() const override;    // the largest path MTU
   bool IsLinkUp() const override;
   void AddLinkChangeCallback(ns3::Callback<void> callback) override;

@@ -3,8 +3,8 @@
 // RoceNetwork is all RoceNetDevices, RoceChannels and RoceSwitches that belong together: an ns-3
 // Object over a sim::SwitchedFabric on an Ns3Loop. A RoceHelper makes one and fills it.
 //
-// It is built when it is first used: by a NIC that is opened, or by fabric(). That is when
-// attributes, its own and those of its parts, are read; nothing can be added after.
+// It is built when it is first used: by a NIC that is opened, or by fabric(). Attributes, its own
+// and those of its parts, are read then; nothing can be added after.
 //
 // Hosts are numbered in the order in which they got their first device, then switches likewise;
 // cables in the order in which they were added.
@@ -39,13 +39,14 @@ class RoceNetwork final : public ns3::Object, private Observer {
   void AddDevice(const ns3::Ptr<RoceNetDevice>& device);
   void AddChannel(const ns3::Ptr<RoceChannel>& channel);
 
-  // Is told all that happens, beside the trace sources. It must outlive the network, or be null.
+  // Adds an observer of all events, beside the trace sources. It must outlive the network, or be
+  // null.
   void SetObserver(Observer* observer) { observer_ = observer; }
 
-  // Where software NICs plug in. What is wrong with the network ends the program with a message.
+  // Returns the fabric for software NICs. A mistake in the network ends the program with a message.
   SwitchedFabric& fabric();
 
-  // The network's own, which NICs share.
+  // The network's own loop, which NICs share.
   base::EventLoop& loop() { return loop_; }
 
   uint32_t GetMaxMtu() const { return max_mtu_; }

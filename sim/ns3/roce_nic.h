@@ -4,8 +4,8 @@
 // pairs, memory and completions, in ns-3's time. It is the code that runs on sockets, not a model
 // of it.
 //
-// Attributes take effect when it is opened. What verbs made at a NIC (queue pairs, regions, queues
-// of completions) is dropped before its RoceNic; both may go before or after Simulator::Destroy.
+// Attributes take effect when it is opened. Objects of a NIC (queue pairs, regions, completion
+// queues) are dropped before its RoceNic; both may go before or after Simulator::Destroy.
 #pragma once
 
 #include <cstdint>
@@ -29,14 +29,14 @@ class RoceNic final : public ns3::Object {
   RoceNic();
   ~RoceNic() override;
 
-  // Plugs it in, which builds the network. What is wrong ends the program with a message.
+  // Plugs it in, which builds the network. A mistake ends the program with a message.
   void Open(const ns3::Ptr<RoceNetDevice>& device);
 
-  // Once it is open.
+  // The NIC must be open.
   verbs::soft::SoftDevice& device() { return *nic_; }
   base::EventLoop& loop() { return network_->loop(); }
 
-  // From now on changes of this queue pair's rate are told by the device's trace source Rate.
+  // Reports changes of this queue pair's rate by the device's trace source Rate from now on.
   void WatchRate(uint32_t queue_pair) { rates_[queue_pair] = 0; }
 
  protected:
@@ -71,7 +71,7 @@ class RoceNic final : public ns3::Object {
   base::NoTrace trace_;
   ns3::Ptr<RoceNetDevice> port_;
   ns3::Ptr<RoceNetwork> network_;
-  std::map<uint32_t, uint64_t> rates_;  // last told, by queue pair
+  std::map<uint32_t, uint64_t> rates_;  // last reported, by queue pair
   std::unique_ptr<verbs::soft::SoftDevice> nic_;
   base::Timer check_;
 };

@@ -20,7 +20,7 @@ class RoceSwitch final : public ns3::Object {
  public:
   static ns3::TypeId GetTypeId();
 
-  // What the attributes say.
+  // Returns the attributes.
   SwitchOptions Describe() const;
 
   // Sets all attributes.

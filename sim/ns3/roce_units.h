@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// Between ns-3's values and ours.
+// Conversions between ns-3's values and ours.
 #pragma once
 
 #include <array>
@@ -23,10 +23,11 @@ inline ns3::Time ToNs3(base::Duration duration) { return ns3::PicoSeconds(durati
 verbs::Address ToAddress(const ns3::Ipv4Address& ip);
 ns3::Ipv4Address ToIpv4(const verbs::Address& address);
 
-// Numbers with commas or spaces between them. What is none ends the program: `attribute` names it.
+// Parses numbers with commas or spaces between them. A mistake ends the program: `attribute` names
+// it.
 std::vector<uint64_t> ParseNumbers(const std::string& attribute, const std::string& text);
 
-// Eight weights, "strict" for kStrict, as in "1,1,1,1,1,1,strict,strict".
+// Parses eight weights, "strict" for kStrict, as in "1,1,1,1,1,1,strict,strict".
 std::array<uint32_t, kPriorities> ParseWeights(const std::string& text);
 std::string FormatWeights(const std::array<uint32_t, kPriorities>& weights);
 

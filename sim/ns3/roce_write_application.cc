@@ -12,7 +12,7 @@
 namespace tokamak::sim {
 namespace {
 
-// Where phantom memory begins: nobody looks there.
+// The begin of phantom memory, which is never accessed.
 constexpr uintptr_t kNowhere = uintptr_t{1} << 40;
 
 uint8_t ByteOf(size_t i) { return static_cast<uint8_t>(i * 7 + (i >> 9)); }

@@ -1,4 +1,4 @@
-// CommandLine is what `experiment` was asked for, and what its exit code says.
+// CommandLine is the parsed command line of `experiment`, and its exit codes.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ struct CommandLine {
   std::vector<std::string> set;  // KEY=VALUE; for a sweep KEY=VALUE,VALUE...
   bool quiet = false;
   bool report = true;
-  unsigned jobs = 0;  // of a sweep; 0: as many as there are processors
+  unsigned jobs = 0;  // of a sweep; 0: the number of processors
 };
 
 }  // namespace tokamak::sim

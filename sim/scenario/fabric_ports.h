@@ -18,7 +18,7 @@ struct FabricPort {
   std::string name() const { return node + ":" + std::to_string(port); }
 };
 
-// Hosts first; the fabric must outlive the result.
+// Lists hosts first; the fabric must outlive the result.
 std::vector<FabricPort> ListPorts(SwitchedFabric& fabric);
 
 }  // namespace tokamak::sim

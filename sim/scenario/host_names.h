@@ -18,14 +18,14 @@ class HostNames final {
  public:
   explicit HostNames(const Topology& topology);
 
-  // kInvalidArgument: there is none; the text names some that there are.
+  // kInvalidArgument: there is none; the text names some that exist.
   absl::StatusOr<uint32_t> Find(absl::string_view name) const;
 
-  // The first interface of a whole host: "host3".
+  // Finds the first interface of a whole host: "host3".
   absl::StatusOr<uint32_t> FindHost(absl::string_view name) const;
   bool IsFirst(uint32_t interface) const { return first_[interface]; }
 
-  // By number in the topology.
+  // Returns the host by its number in the topology.
   uint32_t HostOf(uint32_t interface) const {
     return static_cast<uint32_t>(std::count(first_.begin(), first_.begin() + interface + 1, true)) - 1;
   }
@@ -35,7 +35,7 @@ class HostNames final {
 
  private:
   std::vector<std::string> names_;  // as reports write them: without ":0"
-  std::vector<bool> first_;         // of its host
+  std::vector<bool> first_;         // true for the first of its host
   std::map<std::string, uint32_t, std::less<>> numbers_;
 };
 

@@ -1,6 +1,6 @@
-// The program `experiment`: runs scenarios on a simulated RoCE network, and shows what happened.
+// The program `experiment`: runs scenarios on a simulated RoCE network, and reports on them.
 //
-// It is linked once for each kind of virtual time, which changes nothing but the speed. See
+// It is linked once for each kind of virtual time, which changes only the speed. See
 // docs/simulation.md.
 #pragma once
 

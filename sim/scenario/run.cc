@@ -114,7 +114,7 @@ void Run::ArmFreeze() {
   });
 }
 
-// Frames that went somewhere, but for pause frames: those of a frozen network never end.
+// Pause frames do not count: those of a frozen network never end.
 uint64_t Run::Moved() const {
   uint64_t sum = 0;
   for (uint32_t i = 0; i < fabric_->links(); ++i) {

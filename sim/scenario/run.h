@@ -1,9 +1,9 @@
 // Run is a scenario while it happens: its network and its NICs on one event loop, their transfers,
-// the hosts' nodes on loops of their own where something goes through the store, and how it ends.
+// the hosts' nodes on loops of their own if something goes through the store, and how it ends.
 //
-// Whoever has the time builds a Run, starts it, lets time go on until over(), and then until
-// quiet() or some time has passed, so that the last acknowledgements arrive; results.h writes down
-// what happened.
+// The owner of the time builds a Run, starts it, lets time pass until over(), and then until
+// quiet() or some time has passed, so the last acknowledgements arrive; results.h writes down the
+// outcome.
 //
 // Law: the same scenario gives the same results, in any virtual time.
 #pragma once
@@ -32,7 +32,7 @@ class Run final {
     kFinished,  // all transfers completed
     kFailed,    // some ended otherwise
     kFrozen,    // frames wait, and nothing has moved for Scenario::freeze_after
-    kDuration,  // the scenario's duration was over before
+    kDuration,  // the scenario's duration was over first
     kNotReady,  // the nodes did not join in time
   };
 
@@ -40,23 +40,23 @@ class Run final {
   // StoreHosts::Open.
   static absl::StatusOr<std::unique_ptr<Run>> Build(VirtualTime& time, Scenario scenario);
 
-  // Where something goes through the store, the scenario's time begins when all nodes have joined,
-  // at the latest after kMostPreparation; else now.
+  // Starts the scenario's time: if something goes through the store, when all nodes have joined, at
+  // the latest after kMostPreparation; else now.
   void Start();
   static constexpr base::Duration kMostPreparation = base::Seconds(10);
 
-  // Once it is over it stays so.
+  // Once true it stays so.
   bool over();
   Ending ending() const { return ending_; }
 
-  // Nothing is queued or on its way any more.
+  // Returns true if nothing is queued or on its way.
   bool quiet() const { return fabric_->frames_in_use() == 0; }
 
-  // What part of the payload has been sent, about.
+  // Returns roughly the part of the payload that has been sent.
   double PartDone() const;
 
-  // Queues that hold frames and are paused: "switch1:0 -> switch2, 120 KiB". Where a network is
-  // frozen, these are the circle.
+  // Returns queues that hold frames and are paused: "switch1:0 -> switch2, 120 KiB". In a frozen
+  // network these are the circle.
   std::vector<std::string> PausedQueues() const;
 
   const Scenario& scenario() const { return scenario_; }
@@ -83,7 +83,7 @@ class Run final {
   std::unique_ptr<SwitchedFabric> fabric_;
   std::vector<FabricPort> ports_;
   std::unique_ptr<Traffic> traffic_;
-  std::unique_ptr<StoreHosts> stores_;  // none: nothing goes through the store
+  std::unique_ptr<StoreHosts> stores_;  // null: nothing goes through the store
   std::unique_ptr<Sampler> sampler_;
   Ending ending_ = Ending::kRunning;
   base::Time begin_;

@@ -1,5 +1,5 @@
-// Scenario is an experiment before it is run: a network, how its NICs behave, and what they are to
-// carry. All of it is plain data, so whoever reads a file (scenario_file.h) has found all mistakes.
+// Scenario is an experiment before its run: a network, the options of its NICs, and their load. All
+// of it is plain data, and the reader of a file (scenario_file.h) has found all mistakes.
 #pragma once
 
 #include <cstdint>
@@ -27,40 +27,40 @@ struct NicSettings {
   uint32_t retries = 6;
 };
 
-// Of the nodes that hosts run where something goes through the store.
+// Options of the nodes that hosts run if something goes through the store.
 struct StoreSettings {
   uint64_t memory = 64 << 20;           // bytes of each node
   uint32_t engines = 1;                 // for bulk; 0: the control loop's moves everything
   transport::EndpointOptions endpoint;  // policy, slots, chunks
-  bool connect_before = true;           // who gets is connected to who puts when the time begins
+  bool connect_before = true;           // connects getters to putters before the time begins
 };
 
 // An object of the store.
 struct StoreObject {
-  uint32_t home = 0;  // who puts it: an interface of the topology, by number
+  uint32_t home = 0;  // the interface of the topology that puts it, by number
   uint32_t bytes = 0;
-  bool there_before = false;  // it is put before the scenario's time begins; else a transfer does it
+  bool there_before = false;  // true if it is put before the scenario's time begins; else a transfer does it
 };
 
 struct OutputSettings {
-  base::Duration interval = base::Microseconds(1);  // between samples, to begin with
-  uint32_t most_samples = 1000;                     // once there are more, every other one is dropped
+  base::Duration interval = base::Microseconds(1);  // between samples, at first
+  uint32_t most_samples = 1000;                     // beyond it every other one is dropped
 };
 
 struct Scenario {
   std::string name;
-  std::string question;  // what it is to show, in a sentence
+  std::string question;  // its purpose, in a sentence
   Topology topology;
   NicSettings nic;
   bool phantom = true;  // payloads have lengths and no bytes
   uint64_t seed = 1;
-  base::Duration duration = base::Seconds(1);           // it ends then, finished or not
+  base::Duration duration = base::Seconds(1);           // the run ends then, finished or not
   base::Duration freeze_after = base::Milliseconds(1);  // frames wait, and nothing has moved for this long
   OutputSettings outputs;
   std::vector<std::string> groups;  // names of the workloads
   std::vector<Transfer> transfers;  // in the order of the workloads
   StoreSettings store;
-  std::vector<StoreObject> objects;  // none: nothing goes through the store
+  std::vector<StoreObject> objects;  // empty: nothing goes through the store
   std::vector<HostCosts> costs;      // of the nodes, by their host's number in the topology
 };
 

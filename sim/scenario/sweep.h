@@ -13,8 +13,8 @@ namespace tokamak::sim {
 // One combination: "KEY=VALUE" for each key.
 using SweepPoint = std::vector<std::string>;
 
-// All combinations of "KEY=A,B,C" with "OTHER=D,E"; commas within brackets and braces belong to a
-// value. kInvalidArgument: what is wrong.
+// Returns all combinations of "KEY=A,B,C" with "OTHER=D,E"; commas within brackets and braces
+// belong to a value. kInvalidArgument: what is wrong.
 absl::StatusOr<std::vector<SweepPoint>> SweepPoints(const std::vector<std::string>& set);
 
 // Runs `program run SCENARIO --set ... --out OUT/N` for all of them and writes OUT/points.json.

@@ -16,7 +16,7 @@
 namespace tokamak::sim {
 namespace {
 
-// A file that asks for more than this is a mistake.
+// A file with more transfers is a mistake.
 constexpr uint32_t kMostTransfers = 4'000'000;
 constexpr uint64_t kMostBytes = 1 << 30;  // of one transfer
 
@@ -142,14 +142,14 @@ void Workload::Permutation() {
   if (shift != 0) {
     for (uint32_t i = 0; i < n; ++i) to[i] = (i + shift) % n;
   } else {
-    // Sattolo's shuffle: one cycle, so nobody is sent to itself.
+    // Sattolo's shuffle: one cycle, so no host sends to itself.
     base::Random random = random_.Fork(next_.group);
     for (uint32_t i = n - 1; i > 0; --i) std::swap(to[i], to[random.Below(i)]);
   }
   for (uint32_t i = 0; i < n; ++i) Add(hosts[i], hosts[to[i]], bytes);
 }
 
-// Partners of a host are spread evenly over all others, so each host has as many that write to it.
+// A host's partners are spread evenly over all others, so the same number of hosts write to each.
 void Workload::Shuffle() {
   const std::vector<uint32_t> hosts = ReadHosts("hosts");
   const uint32_t bytes = ReadBytes();
@@ -240,7 +240,7 @@ bool Workload::TraceLine(absl::string_view line) {
   return true;
 }
 
-// What is got is known only when all is read: a get may be asked for before the put, and waits.
+// Objects are known only after the whole file: a get may precede the put, and waits.
 void Workload::StoreTrace(const std::string& path) {
   std::ifstream file(path);
   std::string line;

@@ -1,4 +1,4 @@
-// Workload turns what a scenario says about one group of transfers, "incast of 16 hosts" say, into
+// Workload turns a scenario's description of one group of transfers, "incast of 16 hosts" say, into
 // the transfers.
 #pragma once
 
@@ -18,12 +18,12 @@ namespace tokamak::sim {
 
 class Workload final {
  public:
-  // What it draws comes from `random`; files are found relative to `folder`. All must outlive it.
+  // Draws come from `random`; files are relative to `folder`. The arguments must outlive it.
   Workload(const Topology& topology, const HostNames& names, std::string folder, const base::Random& random)
       : topology_(topology), names_(names), folder_(std::move(folder)), random_(random) {}
 
-  // Appends the transfers of a group, and the objects that they are about. Returns its name. What
-  // is wrong is noted with the object.
+  // Appends the transfers of a group, and their objects. Returns its name. Mistakes are noted with
+  // the object.
   std::string Read(uint32_t group, JsonObject* object, std::vector<Transfer>* transfers,
                    std::vector<StoreObject>* objects);
 
@@ -71,12 +71,12 @@ class Workload final {
   const std::string folder_;
   const base::Random& random_;
 
-  // While one is read.
+  // Set while one is read.
   JsonObject* object_ = nullptr;
   std::vector<Transfer>* transfers_ = nullptr;
   std::vector<StoreObject>* objects_ = nullptr;
   Transfer next_;
-  bool one_object_ = false;  // all transfers are about the last one
+  bool one_object_ = false;  // true if all transfers are about the last one
 };
 
 }  // namespace tokamak::sim

@@ -1,4 +1,4 @@
-// CopySpeed is how fast a simulated processor copies memory.
+// CopySpeed is the speed at which a simulated processor copies memory.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@ class CopySpeed final {
   // About 10 GB/s.
   constexpr CopySpeed() = default;
 
-  // A copy takes no time.
+  // Makes copies take no time.
   static constexpr CopySpeed Unlimited() { return CopySpeed(base::Duration()); }
 
-  // `bytes` are not 0.
+  // `bytes` is not 0.
   static constexpr CopySpeed BytesPerSecond(uint64_t bytes) {
     return CopySpeed(base::Duration::Picoseconds(static_cast<int64_t>(kKiB * 1'000'000'000'000 / bytes)));
   }
 
-  // What is less than a picosecond is lost.
+  // Drops fractions of a picosecond.
   constexpr base::Duration TimeOf(uint64_t bytes) const { return per_kib_ * static_cast<int64_t>(bytes) / kKiB; }
 
  private:

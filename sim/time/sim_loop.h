@@ -2,16 +2,17 @@
 // of its own on it.
 //
 // The clock jumps from task to task, so an hour of a quiet cluster takes no time, and nothing
-// depends on how fast the machine is. A node is a SimLoop; a device is another, so that a busy node
-// does not delay what its NIC does. A loop runs one task at a time: Spend keeps its processor busy,
-// and its next task starts when that is free, while other loops go on.
+// depends on the speed of the machine. A node is a SimLoop; a device is another, so a busy node
+// does not delay its NIC. A loop runs one task at a time: Spend keeps its processor busy, and its
+// next task starts when that is free, while other loops go on.
 //
-// Law: the same calls give the same order of tasks. Over all loops tasks start in order of time;
-// where times are equal, in the order asked for. A loop's tasks keep the order of EventLoop's law.
-// Law: what a task asks for after Spend takes effect then: posts and signals, on this loop or
-// another, are as of Now(). Law: a simulation spans less than 106 days, since Time compares as a
-// serial number (lib/base/time.h). Thread rule: a Scheduler and its loops belong to one thread.
-// Loops must be dropped before their scheduler.
+// Law: the same calls give the same order of tasks. Over all loops tasks start in order of time; at
+// equal times, in the order asked for. A loop's tasks keep the order of EventLoop's law.
+// Law: posts and signals of a task after Spend, on this loop or another, take effect at its Now().
+// Law: a simulation spans less than 106 days, since Time compares as a serial number
+// (lib/base/time.h).
+// Thread rule: a Scheduler and its loops belong to one thread. Loops must be dropped before their
+// scheduler.
 #pragma once
 
 #include <cstddef>
@@ -36,11 +37,11 @@ class Scheduler final {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // Inside a task, the time on its processor (its start and what it has spent); else when the last
-  // task started, or where RunUntil stopped.
+  // Inside a task, the time on its processor (its start and what it has spent); else the start of
+  // the last task, or the end of RunUntil.
   base::Time Now() const { return in_task_ ? task_now_ : world_; }
 
-  // Runs the next task of all loops. Returns false when none waits.
+  // Runs the next task of all loops. Returns false if none waits.
   bool Step();
 
   // Runs until nothing waits or a task calls Stop. A cluster with heartbeats never gets idle: give
@@ -56,20 +57,22 @@ class Scheduler final {
   void RunFor(base::Duration duration) { RunUntil(Now() + duration); }
 
   // Runs until `done`, which is asked before the first and after each task, or until the next task
-  // would start after `limit`; then it is `limit`. Returns what `done` said last.
+  // would start after `limit`; then it is `limit`. Returns the last result of `done`.
   bool RunUntil(const std::function<bool()>& done, base::Time limit);
 
   bool idle() const { return heap_.empty(); }
-  // Whose task Step runs next; null when none waits. So a test can tell what each processor costs.
+  // Returns the loop whose task Step runs next; null if none waits. So a test can tell what each
+  // processor costs.
   const SimLoop* next() const { return heap_.empty() ? nullptr : heap_.front(); }
-  // Whose task runs now; null outside of tasks, or where that task has dropped its loop.
+  // Returns the loop whose task runs now; null outside of tasks, or after that task has dropped its
+  // loop.
   SimLoop* running() const { return running_; }
   uint64_t tasks_run() const { return tasks_run_; }
 
  private:
   friend class SimLoop;
 
-  // By when, and then in what order, their first tasks start.
+  // Orders loops by time, then by the order in which their first tasks start.
   struct InOrder {
     bool Before(const SimLoop* a, const SimLoop* b) const;
     void Place(SimLoop* loop, size_t position) const;
@@ -81,8 +84,8 @@ class Scheduler final {
 
   base::Time world_;
   base::Time task_now_;
-  SimLoop* running_ = nullptr;  // whose task runs
-  bool in_task_ = false;        // stays true where that task dropped its own loop
+  SimLoop* running_ = nullptr;  // its task runs
+  bool in_task_ = false;        // stays true if that task dropped its own loop
   bool stopped_ = false;
   uint64_t next_order_ = 0;
   uint64_t tasks_run_ = 0;
@@ -90,8 +93,8 @@ class Scheduler final {
   Heap heap_;  // the loops with tasks
 };
 
-// One simulated processor. Outside of tasks (a test or a world that sets things up) it may be used
-// as if inside one.
+// One simulated processor. Outside of tasks (a test or a world that sets up) it may be used as if
+// inside one.
 class SimLoop final : public base::EventLoop {
  public:
   explicit SimLoop(Scheduler& scheduler);
@@ -104,13 +107,13 @@ class SimLoop final : public base::EventLoop {
   void Spend(base::Duration duration) override;
   void SpendOnCopy(uint64_t bytes) override { Spend(copying_.TimeOf(bytes)); }
 
-  // From now on.
+  // Takes effect now.
   void SetCopySpeed(CopySpeed copying) { copying_ = copying; }
 
-  // Raise counts from the raising task's Now(); that is also where the run starts at the earliest.
+  // A Raise counts from the raising task's Now(), the earliest start of the run.
   std::unique_ptr<base::Signal> MakeSignal(base::Task task) override;
 
-  // When the processor is free for the next task; may have passed.
+  // The time from which the processor is free for the next task; may have passed.
   base::Time busy_until() const { return busy_until_; }
 
   // All the time spent so far.
@@ -127,7 +130,7 @@ class SimLoop final : public base::EventLoop {
   Scheduler& scheduler_;
   base::TimerQueue timers_;
   base::Time busy_until_;
-  base::Time setup_now_;  // where Spend outside of tasks has moved this loop's view
+  base::Time setup_now_;  // Spend outside of tasks has moved this loop's view to it
   base::Duration spent_;
   CopySpeed copying_;
 

@@ -23,7 +23,7 @@ class SimTime final : public VirtualTime {
   }
   uint64_t events() const override { return scheduler_.tasks_run(); }
 
-  // For who looks at single tasks.
+  // For owners that look at single tasks.
   Scheduler& scheduler() { return scheduler_; }
 
  private:

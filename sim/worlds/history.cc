@@ -30,8 +30,8 @@ const Operation* PutOf(const std::vector<const Operation*>& operations, uint64_t
   return nullptr;
 }
 
-// Whether `deletion` may have deleted something between these moments. One without an answer may
-// act later than it was given up; one that says NOT_FOUND has deleted nothing.
+// Returns whether `deletion` may have deleted something between these moments. An unanswered one
+// may act after it was given up; one that failed with NOT_FOUND deleted nothing.
 bool MayAct(const Operation& deletion, int64_t from, int64_t until) {
   if (deletion.kind != Kind::kDelete || deletion.begin > until) return false;
   if (deletion.outcome == Outcome::kNothing || deletion.undone) return false;
@@ -40,7 +40,7 @@ bool MayAct(const Operation& deletion, int64_t from, int64_t until) {
   return open || deletion.end >= from;
 }
 
-// From when on a content counts as visible.
+// Returns the moment from which a content counts as visible.
 int64_t VisibleFrom(const std::vector<const Operation*>& operations, const Operation& put) {
   int64_t from = std::numeric_limits<int64_t>::max();
   if (put.confirmed && put.outcome == Outcome::kOk) from = put.end;
@@ -124,7 +124,8 @@ void History::CheckDeleted(const Operations& operations, std::vector<std::string
 }
 
 void History::CheckOne(const Operations& operations, std::vector<std::string>& wrong) const {
-  // Of each content: the first end and the last begin of a read that its creator's node did not do.
+  // For each content, the first end and the last begin of a read on another node than its
+  // creator's.
   struct Seen {
     const Operation* first = nullptr;
     const Operation* last = nullptr;
@@ -141,7 +142,7 @@ void History::CheckOne(const Operations& operations, std::vector<std::string>& w
   for (const auto& [a, of_a] : seen) {
     for (const auto& [b, of_b] : seen) {
       if (a == b) continue;
-      // a was seen, then b, then a again.
+      // A node saw a, then b, then a again.
       for (const Operation* read : operations) {
         if (!IsRead(*read) || read->content != b || read->node == PutOf(operations, b)->node) continue;
         if (of_a.first->end >= read->begin || read->end >= of_a.last->begin) continue;
@@ -217,15 +218,15 @@ void History::CheckListed(const Operations& operations, std::vector<std::string>
   }
 }
 
-// What was put while the directory was about to forget, or was learning what is older; and what is
-// on a node that it does not know of.
+// Returns true if `put` was put while the directory was about to forget or was learning older
+// contents, or is on a node that the directory does not know.
 bool History::MayNotBeKnownAgain(const Outage& outage, const Operation& put) {
   if (put.begin > outage.end) return false;
   return put.end >= outage.begin || outage.cut_off.count(put.node) != 0;
 }
 
-// The content of `put` has the id all the time until then: nothing has deleted it, its node has not
-// lost it, and a directory that had forgotten it was told again.
+// Returns true if the content of `put` has the id all the time until then: nothing deleted it, its
+// node did not lose it, and a directory that forgot it has heard of it again.
 bool History::StandsUntil(const Operations& operations, const Operation& put, int64_t until) const {
   if (put.kind != Kind::kPut || put.outcome != Outcome::kOk || put.end > until || WasLost(put, until)) return false;
   if (std::any_of(outages_.begin(), outages_.end(),
@@ -237,8 +238,8 @@ bool History::StandsUntil(const Operations& operations, const Operation& put, in
                       [&](const Operation* o) { return MayAct(*o, put.begin, until); });
 }
 
-// By an older content, on a node that was cut off while the directory forgot: what is put before
-// that node has told all again loses its id to it.
+// An older content displaces it, from a node that was cut off while the directory forgot: contents
+// put before that node has announced everything again lose their ids to it.
 bool History::MayBeDisplaced(const Operations& operations, const Operation& put, int64_t until) const {
   return std::any_of(outages_.begin(), outages_.end(), [&](const Outage& outage) {
     if (outage.forgot > until || outage.cut_off.empty()) return false;
@@ -263,7 +264,7 @@ void History::CheckOwn(const Operations& operations, std::vector<std::string>& w
   }
 }
 
-// Whether `other` may be why `put` is refused.
+// Returns whether `other` may be the reason why `put` is refused.
 bool History::MayHaveTheId(const Operations& operations, const Operation& other, const Operation& put) const {
   if (other.kind != Kind::kPut || &other == &put || other.begin > put.end) return false;
   if (other.outcome == Outcome::kRefused) return other.end >= put.begin;
@@ -291,7 +292,7 @@ void History::CheckTwo(const Operations& operations, std::vector<std::string>& w
     if (first->kind != Kind::kPut || !first->confirmed) continue;
     for (const Operation* second : operations) {
       if (second->kind != Kind::kPut || !second->confirmed || second->outcome != Outcome::kOk) continue;
-      if (InOutage(second->begin) || InOutage(second->end)) continue;  // it is the second that is dropped
+      if (InOutage(second->begin) || InOutage(second->end)) continue;  // the second is dropped
       if (second->begin > first->end && StandsUntil(operations, *first, second->end)) {
         wrong.push_back(absl::StrCat("two: ", Words(*first), ", and ", Words(*second)));
       }
@@ -311,13 +312,13 @@ void History::CheckSeen(const Operations& operations, std::vector<std::string>& 
   }
 }
 
-// A directory that had forgotten may not have known the content of `put` then.
+// Returns true if a directory that had forgotten may not have known the content of `put` then.
 bool History::MayHaveBeenUnknown(const Operation& put, int64_t when) const {
   return std::any_of(outages_.begin(), outages_.end(),
                      [&](const Outage& outage) { return outage.forgot <= when && MayNotBeKnownAgain(outage, put); });
 }
 
-// That `put` failed has been told, by then.
+// Returns true if the failure of `put` has been reported by then.
 bool History::IsWithdrawn(const Operation& put, int64_t when) const {
   return std::any_of(told_.begin(), told_.end(), [&](const Told& told) {
     return told.node == put.node && told.when >= put.end && told.when <= when;
@@ -357,8 +358,8 @@ bool History::InOutage(int64_t time) const {
                      [time](const Outage& outage) { return outage.begin <= time && time <= outage.end; });
 }
 
-// A node that is cut off while the directory forgets comes back to one that does not know what was
-// deleted before or meanwhile.
+// A node that is cut off while the directory forgets comes back to a directory that does not know
+// earlier deletions.
 bool History::MayComeBack(const Operations& operations, const Operation& put, int64_t until) const {
   return std::any_of(outages_.begin(), outages_.end(), [&](const Outage& outage) {
     if (put.begin > outage.forgot || until < outage.forgot) return false;
@@ -369,13 +370,13 @@ bool History::MayComeBack(const Operations& operations, const Operation& put, in
   });
 }
 
-// While the directory learns what is older it may accept a new content, which a deletion then
-// means; or which the older one displaces, so that it is dropped soon after.
+// A directory that is still learning may accept a new content. A deletion then means the new one,
+// or the older one displaces it and it is dropped soon after.
 bool History::MayNotBeKnownTo(const Operations& operations, const Operation& deletion, const Operation& put,
                               const Operation& read) const {
   if (MayComeBack(operations, put, read.end)) return true;
-  // What a node has that was given up is not known while it is away: the deletion meant what had
-  // been put since.
+  // The directory does not know the contents of a node that was given up: the deletion meant what
+  // has been put since.
   const bool replaced = std::any_of(operations.begin(), operations.end(), [&](const Operation* o) {
     return o->kind == Kind::kPut && o->begin > put.begin && o->begin <= deletion.end;
   });

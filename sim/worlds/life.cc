@@ -15,11 +15,11 @@ namespace {
 using Kind = Operation::Kind;
 using Outcome = Operation::Outcome;
 
-// More wait in the directory at once only where waits that were dropped are left in it.
+// More wait in the directory at once only if dropped waits are left in it.
 constexpr size_t kMostWaiting = 1000;
 constexpr base::Duration kPatience =
     base::Milliseconds(40);                              // two round trips to the directory, at the longest latency
-constexpr base::Duration kRecovery = base::Seconds(30);  // of a cluster that is well: connections, leases, deletions
+constexpr base::Duration kRecovery = base::Seconds(30);  // of a healthy cluster: connections, leases, deletions
 
 Outcome OutcomeOf(const absl::Status& status) {
   if (status.ok()) return Outcome::kOk;
@@ -33,7 +33,7 @@ Outcome OutcomeOfGet(const absl::Status& status) {
   return absl::IsDeadlineExceeded(status) ? Outcome::kFailed : OutcomeOf(status);
 }
 
-// A put that was deleted before it was answered has no answer in the contract.
+// A put that was deleted before its answer has no answer in the contract.
 Outcome OutcomeOfPut(const absl::Status& status) {
   return absl::IsAborted(status) ? Outcome::kNothing : OutcomeOf(status);
 }
@@ -103,7 +103,7 @@ uint32_t Life::AnyNodeBut(uint32_t node) {
 
 // ---- time
 
-// Whoever may hear of a deletion that has ended does something about it at once.
+// A program that may hear of a finished deletion acts on it at once.
 void Life::Pass(base::Duration time) {
   const base::Time end = Now() + time;
   do {
@@ -117,7 +117,7 @@ void Life::Pass(base::Duration time) {
   } while (!deleted_.empty() || Now() < end);
 }
 
-// Stops at moments at which it must be seen how the nodes are.
+// Stops at the moments at which the state of the nodes must be looked at.
 void Life::PassUntil(base::Time end) {
   while (true) {
     base::Time stop = std::min(end, Now() + options.lease / 8);
@@ -142,7 +142,7 @@ void Life::LookWhoIsFenced() {
 bool Life::HasToldAll(uint32_t node) {
   const node::Membership& membership = MembershipOf(node);
   if (!membership.joined() || membership.behind() != 0 || frozen_until_[node] >= Now()) return false;
-  // Until then it has not noticed that the directory was restarted.
+  // Until then it has not noticed the restart of the directory.
   return !outage_.has_value() || (outage_->counted && membership.counters().renewals > outage_->renewals[node]);
 }
 
@@ -286,7 +286,7 @@ bool Life::any_dropped_answered() const {
   });
 }
 
-// Hears of contents that are refused after they were put.
+// Hears of contents that are refused after their put.
 void Life::Subscribe(uint32_t node) {
   events_[node] = (*cluster_)[node].store().Subscribe([this](absl::Span<const store::Event> events) {
     for (const store::Event& event : events) {
@@ -351,7 +351,7 @@ void Life::ReadAtTheEnd(const std::string& id, bool last) {
     const size_t place = Begin(Kind::kGet, node, id);
     if (last) history.MarkLast(place);
     node::GetOptions get;
-    get.timeout = base::Seconds(20);  // a connection to a node that was restarted is given up only after its retries
+    get.timeout = base::Seconds(20);  // a connection to a restarted node is given up only after its retries
     places.push_back(place);
     gots.push_back((*cluster_)[node].StartGet({id}, get));
   }
@@ -483,7 +483,7 @@ bool Life::Recover() {
 
 // ---- a node that ends in order
 
-// Whether some node that is well has a place for all of these bytes in one piece, beside its
+// Returns whether some healthy node has room for all of these bytes in one piece, beside its
 // programs' part.
 bool Life::HasRoom(uint32_t leaving, uint64_t bytes) const {
   for (uint32_t node = 0; node < options.nodes; ++node) {
@@ -496,7 +496,7 @@ bool Life::HasRoom(uint32_t leaving, uint64_t bytes) const {
 
 void Life::Evacuate(uint32_t node, const std::function<void(bool evacuated)>& meanwhile) {
   constexpr base::Duration kLimit = base::Seconds(100);
-  constexpr uint64_t kPutMeanwhile = 64 << 10;  // and what lies between objects
+  constexpr uint64_t kPutMeanwhile = 64 << 10;  // and the gaps between objects
   Host& host = (*cluster_)[node];
   const base::Time begin = Now();
   asked_to_delete_.clear();
@@ -546,7 +546,7 @@ void Life::LookWhatIsLeft(uint32_t node, const node::EvacuationReport& report, b
   std::string one;
   for (const store::StoredObject& object : (*cluster_)[node].store().List(SIZE_MAX)) {
     if (object.state != store::State::kSealed || object.origin != store::Origin::kCreatedHere) continue;
-    if (asked_to_delete_.count(object.id) != 0) continue;  // when this node had left perhaps
+    if (asked_to_delete_.count(object.id) != 0) continue;  // perhaps after this node had left
     bool is_kept = false;
     for (uint32_t other = 0; other < options.nodes; ++other) {
       if (other == node) continue;
@@ -578,7 +578,7 @@ void Life::Heal() {
   AwaitAll();
   for (uint32_t node = 0; node < options.nodes; ++node) Unload(node);
   cluster_->Settle();
-  cluster_->RunFor(options.grace() + options.lease * 4);  // who was given up is gone; deletions have been told
+  cluster_->RunFor(options.grace() + options.lease * 4);  // nodes that were given up are gone; deletions have arrived
   cluster_->Settle();
   if (outage_.has_value()) EndOutage();
   NoteThatAllIsTold();

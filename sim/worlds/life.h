@@ -1,7 +1,7 @@
-// Life is a cluster that lives: programs ask it for things, faults happen to it, and all that was
+// Life is a cluster that lives: programs ask it for things, faults happen to it, and everything
 // asked and answered goes into a history (history.h), with what excuses a node.
 //
-// It draws nothing but details; World (world.h) and its trials (trials.h) say what happens.
+// It draws only details; World (world.h) and its trials (trials.h) decide what happens.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace tokamak::sim {
 
 class Life final {
  public:
-  // Something that a program waits for. Dropped, it must never be answered.
+  // A call that a program waits for. Dropped, it must never be answered.
   struct Asked {
     size_t place = 0;  // in the history
     std::shared_ptr<Got> got;
@@ -40,8 +40,8 @@ class Life final {
   explicit Life(const WorldOptions& options);
   ~Life();
 
-  // Time passes. `deleted` runs as soon as a deletion of one of the ids has said OK, with the node
-  // that asked; it may ask for more.
+  // Lets time pass. `deleted` runs as soon as a deletion of one of the ids has said OK, with the
+  // node that asked; it may ask for more.
   void Pass(base::Duration time);
   void OnDeleted(std::function<void(uint32_t node, const std::string& id)> deleted) {
     on_deleted_ = std::move(deleted);
@@ -57,23 +57,24 @@ class Life final {
   void Fetch(uint32_t node, const std::string& id);  // a get that is waited for
   void ReadAtTheEnd(const std::string& id, bool last);
 
-  // Who waits for a place keeps what it asked, until Collect; or changes its mind.
+  // Waits for a place, and keeps the call until Collect, or cancels it.
   [[nodiscard]] std::shared_ptr<Asked> Locate(uint32_t node, const std::string& id, base::Duration wait);
   void Keep(uint32_t node, std::shared_ptr<Asked> asked) { asked_[node].push_back(std::move(asked)); }
   void Drop(std::shared_ptr<Asked> asked);
   void DropOne(uint32_t node, size_t which);
   size_t asked(uint32_t node) const { return asked_[node].size(); }
 
-  // Gives back the pins of gets that were answered, sometimes a while after.
+  // Gives back the pins of answered gets, sometimes after a while.
   void Collect();
-  // Of one node, or of all: until everything that was asked was answered.
+  // Waits until everything asked of one node, or of all, has been answered.
   bool Await(uint32_t node, base::Duration limit);
-  void AwaitLast(uint32_t node, base::Duration limit);  // what it asked last
+  void AwaitLast(uint32_t node, base::Duration limit);  // for its latest call
   void AwaitAll();
 
-  // Objects that nobody asks for: 64 bytes each, not in the history.
+  // Puts objects that nobody asks for: 64 bytes each, not in the history.
   void Load(uint32_t node, uint32_t count);
-  // Larger ones, until there is no room; then perhaps every second goes: there is room, in pieces.
+  // Puts larger ones until there is no room; then perhaps deletes every second: there is room, in
+  // pieces.
   void Fill(uint32_t node);
   void Unload(uint32_t node);
 
@@ -89,16 +90,18 @@ class Life final {
   void Mend();
   void LoseEntry(const std::string& id);  // the directory no longer knows who has it
 
-  // `node` is in the directory, which has heard all that came and went there.
+  // Returns true if `node` is in the directory, which has heard of everything that came and went
+  // there.
   bool HasToldAll(uint32_t node);
-  // No fault is left, and every node has told the directory what it has. False: not in time.
+  // Waits until no fault is left and every node has announced everything to the directory. Returns
+  // false if that takes too long.
   bool Recover();
 
-  // `node` ends as a daemon does that is to evacuate first, and comes back empty. While that
-  // takes, `meanwhile` runs again and again. Looks whether what it kept is kept elsewhere.
+  // Ends `node` as a daemon with --evacuate does, and brings it back empty. `meanwhile` runs
+  // repeatedly during that. Checks that what it kept is kept elsewhere.
   void Evacuate(uint32_t node, const std::function<void(bool evacuated)>& meanwhile);
 
-  // All is well from now on.
+  // Ends all faults.
   void Heal();
 
   void Wrong(const std::string& what) { wrong_.push_back(what); }
@@ -128,12 +131,12 @@ class Life final {
   History history;
 
  private:
-  // A restart of the directory that not all have got over.
+  // A restart of the directory that not all nodes have got over.
   struct Outage {
     base::Time begin;
     std::vector<uint64_t> renewals;  // of each node, when no earlier directory can answer any more
-    bool counted = false;            // these are known: a deadline after
-    bool looked = false;             // who is cut off is known: a lease after
+    bool counted = false;            // true if `renewals` is known: after a deadline
+    bool looked = false;             // true if the nodes that are cut off are known: after a lease
     std::vector<bool> cut_off;
   };
 
@@ -159,11 +162,11 @@ class Life final {
   std::vector<std::vector<std::shared_ptr<Asked>>> asked_;  // by node
   std::vector<std::shared_ptr<Asked>> dropped_;
   std::vector<base::Pending> events_;                      // by node
-  std::vector<std::pair<uint32_t, std::string>> deleted_;  // just now, from these nodes
+  std::vector<std::pair<uint32_t, std::string>> deleted_;  // just now, with the node that asked
   std::vector<base::Time> frozen_until_;                   // by node
-  std::vector<int64_t> all_announced_;                     // by node: until then, as far as is known
-  std::set<base::ObjectId> asked_to_delete_;               // since an evacuation began
-  std::vector<uint32_t> loads_;                            // by node: objects of Load
+  std::vector<int64_t> all_announced_;  // by node: the time until which everything is announced, as far as is known
+  std::set<base::ObjectId> asked_to_delete_;  // since an evacuation began
+  std::vector<uint32_t> loads_;               // by node: number of objects of Load
   std::optional<Outage> outage_;
   std::map<std::string, Last> last_;
 };

@@ -10,13 +10,13 @@ namespace tokamak::sim {
 
 namespace {
 
-constexpr base::Duration kRoundTrips = base::Milliseconds(40);  // some, at the longest latency
+constexpr base::Duration kRoundTrips = base::Milliseconds(40);  // several, at the longest latency
 
 bool HasFewWords(const WorldOptions& options) { return options.words_at_once < directory::kMaxUpdates; }
 
 bool HasALongQueue(const WorldOptions& o) { return !o.calm && HasFewWords(o) && o.max_dirty > 1000; }
 
-// Ids that every node knows of, confirmed on `node`.
+// Returns ids that every node knows of, confirmed on `node`.
 std::vector<std::string> Settle(Life& life, uint32_t node, uint32_t first, uint32_t count) {
   std::vector<std::string> ids;
   for (uint32_t i = first; i < first + count; ++i) {
@@ -32,14 +32,14 @@ void DeleteAll(Life& life, uint32_t node, const std::vector<std::string>& ids) {
   life.Await(node, life.options.lease * 2);
 }
 
-// Asks about what is settled on `holder` as one does who has never seen it.
+// Asks about an id that is settled on `holder` as a node does that has never seen it.
 void Doubt(Life& life, uint32_t holder, const std::string& id) {
   const uint32_t other = life.AnyNodeBut(holder);
   if (life.random.Chance(0.6)) return life.DeleteFrom(other, id);
   life.PutOn(other, id, 64, /*confirmed=*/true);
 }
 
-// More is put at once than a node remembers to announce.
+// Puts more at once than a node remembers to announce.
 void Burst(Life& life) {
   const uint32_t node = life.AnyNode();
   const std::vector<std::string> ids = Settle(life, node, 0, 6);
@@ -56,8 +56,8 @@ void Burst(Life& life) {
   DeleteAll(life, node, ids);
 }
 
-// A node has much to say, and meanwhile gets what is not there yet, gives up, and gets it when it
-// is.
+// Gives a node much to announce; meanwhile it gets what does not exist yet, gives up, and gets it
+// once it exists.
 void Queue(Life& life) {
   const uint32_t node = life.AnyNode();
   const uint32_t other = life.AnyNodeBut(node);
@@ -74,17 +74,17 @@ void Queue(Life& life) {
   life.Await(other, life.options.lease);
   for (const std::string& id : ids) life.GetOn(node, id, base::Milliseconds(1));
   // More than there are tombstones: an announcement that is on its way all that time would bring
-  // back what was deleted (docs/consistency.md, What a deletion remembers).
+  // back a deleted object (docs/consistency.md, What a deletion remembers).
   if (!life.Recover()) return life.Wrong("a cluster that is well does not get up to date");
   life.Unload(node);
   DeleteAll(life, other, ids);
 }
 
-// The directory is restarted, and a node takes longer than a lease to tell it all.
+// Restarts the directory while a node takes longer than a lease to announce everything.
 void Relearn(Life& life) {
   const uint32_t node = life.AnyNodeButTheDirectorys();
   const std::vector<std::string> ids = Settle(life, node, 6, 8);
-  // Words that a node says within a lease: kBatchesInFlight calls in each round trip.
+  // Words that a node sends within a lease: kBatchesInFlight calls in each round trip.
   const base::Duration lag = life.options.directory_deadline() / 4;
   const auto in_a_lease =
       static_cast<uint32_t>(life.options.lease.picoseconds() / ((lag + life.options.latency) * 2).picoseconds()) *
@@ -107,7 +107,8 @@ void Relearn(Life& life) {
   DeleteAll(life, node, ids);
 }
 
-// A node with a copy is gone while that is deleted, and after it more others than are remembered.
+// Takes a node with a copy away while that copy is deleted, and then more objects than are
+// remembered.
 void Return(Life& life) {
   const uint32_t gone = life.AnyNodeButTheDirectorys(), holder = life.AnyNodeBut(gone);
   const std::string id = life.AnyId();
@@ -130,7 +131,7 @@ void Return(Life& life) {
   }
 }
 
-// The directory is restarted, and hears of nobody for a while.
+// Restarts the directory, which then hears of nobody for a while.
 void Silence(Life& life) {
   const uint32_t node = life.AnyNodeButTheDirectorys();
   const std::vector<std::string> ids = Settle(life, node, 34, 6);
@@ -150,8 +151,8 @@ void Silence(Life& life) {
 
 constexpr uint32_t kFirstOfStall = 96, kLastOfStall = 111;
 
-// The directory stands still for less than a lease while puts wait for its word; some connections
-// break meanwhile. What was said to it may be carried out afterwards.
+// Stops the directory for less than a lease while puts wait for its word; some connections break
+// meanwhile. Requests already sent to it may be carried out afterwards.
 void Stall(Life& life) {
   const uint32_t node = life.AnyNodeButTheDirectorys();
   life.FreezeAll(0, life.options.lease * 2 / 5 + life.UpTo(life.options.lease / 2));
@@ -169,8 +170,8 @@ void Stall(Life& life) {
   life.Await(node, life.options.lease * 2);
 }
 
-// The directory loses what it knows of objects, as when keys of Redis go. Who holds such an object
-// and deletes it has it deleted everywhere.
+// Has the directory lose what it knows of objects, as when keys of Redis go. A holder that deletes
+// such an object has it deleted everywhere.
 void Lose(Life& life) {
   if (!life.Recover()) return life.Wrong("a cluster that is well does not get up to date");
   const uint32_t node = life.AnyNode();
@@ -178,7 +179,7 @@ void Lose(Life& life) {
   for (const std::string& id : ids) {
     for (uint64_t copies = life.random.Below(3); copies > 0; --copies) life.Fetch(life.AnyNode(), id);
   }
-  // In half of the lives copies are still being announced: then the directory loses only some
+  // In half of the lives copies are still being announced: the directory then loses only some
   // holders.
   if (life.random.Chance(0.5)) {
     life.Pass(life.UpTo(kRoundTrips));
@@ -196,12 +197,12 @@ void Lose(Life& life) {
   DeleteAll(life, node, ids);
 }
 
-// One program keeps more calls under way than its node may have.
+// Has one program keep more calls under way than its node allows.
 void Hog(Life& life) {
   const uint32_t node = life.AnyNodeButTheDirectorys();
   if (!life.Recover()) return life.Wrong("a cluster that is well does not get up to date");
-  // So that calls are under way for a while; the first messages of a connection wait for slots for
-  // some round trips.
+  // Keeps calls under way for a while; the first messages of a connection wait for slots for some
+  // round trips.
   const base::Duration lag = life.options.directory_deadline() / 24;
   life.Lag(node, 0, lag);
   life.Lag(0, node, lag);
@@ -223,7 +224,7 @@ void Hog(Life& life) {
   life.Await(node, life.options.lease * 4);
 }
 
-// One id is put and deleted on all nodes at once, while one of them has much to announce.
+// Puts and deletes one id on all nodes at once, while one of them has much to announce.
 void Contest(Life& life) {
   const uint32_t busy = life.AnyNode();
   const std::string id = life.AnyId();
@@ -241,7 +242,7 @@ void Contest(Life& life) {
   life.Unload(busy);
 }
 
-// A node is told to end, and to hand over first what it keeps.
+// Ends a node that first hands over what it keeps.
 void Evacuate(Life& life) {
   if (!life.Recover()) return life.Wrong("a cluster that is well does not get up to date");
   const uint32_t node = life.AnyNodeButTheDirectorys();

@@ -2,8 +2,8 @@
 // has been broken, or could be: a bound, a restart, the end of a node.
 //
 // Chance alone hardly ever comes there: a deletion has to be followed by more others than are
-// remembered, say, while a node with a copy is gone. What happens on the way is drawn all the same,
-// and around it the life goes on.
+// remembered, say, while a node with a copy is gone. The events on the way are drawn all the same,
+// and the life goes on around them.
 #pragma once
 
 #include <cstdint>
@@ -20,21 +20,21 @@ class Trials final {
   struct Trial {
     const char* name;
     uint32_t odds;                              // times WorldOptions::trial
-    bool (*fits)(const WorldOptions& options);  // this life; none: any that is not calm
+    bool (*fits)(const WorldOptions& options);  // true for lives that it fits; null: any that is not calm
     void (*run)(Life& life);
   };
 
   static absl::Span<const Trial> All();
 
-  // Of WorldOptions::trials.
+  // Returns the bits of WorldOptions::trials.
   static uint32_t Named(const std::vector<std::string>& names);
 
   explicit Trials(Life& life) : life_(life) {}
 
-  // Perhaps one of those that the life has.
+  // Runs, perhaps, one of the trials of this life.
   void MayRun();
 
-  // Of puts that were told that nothing was stored: their ids are free, and can be put.
+  // Puts ids again whose puts failed with nothing stored: the ids are free.
   static void PutWhatWasRefused(Life& life);
 
  private:

@@ -13,14 +13,15 @@ namespace {
 
 constexpr uint32_t kMostOfTrials = 9;  // nodes
 
-// Small bounds, on a network that is fast enough for them.
+// Draws small bounds, on a network that is fast enough for them.
 void DrawBounds(base::Random random, WorldOptions& options) {
   if (options.nodes > kMostOfTrials || random.Chance(0.2)) return;
   if (random.Chance(0.6)) {
     options.latency = std::min(options.latency, base::Microseconds(200));
     options.picoseconds_per_byte = std::min<int64_t>(options.picoseconds_per_byte, 8'000);
     if (random.Chance(0.7)) options.lease = base::Milliseconds(100);
-    options.ack_timeout = options.lease / 25;  // who has lost its connection to the directory's is back within a lease
+    // a node that lost its connection to the directory's is back within a lease
+    options.ack_timeout = options.lease / 25;
   }
   if (random.Chance(0.8)) options.tombstones = 16;
   if (random.Chance(0.8)) options.words_at_once = 4;

@@ -1,5 +1,5 @@
-// WorldOptions say what a life of a cluster is like: its size, its network, the bounds of its nodes
-// and the faults that it meets.
+// WorldOptions describe a life of a cluster: its size, its network, the bounds of its nodes and the
+// faults that it meets.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ struct WorldOptions {
   base::Duration latency = base::Microseconds(2);
   int64_t picoseconds_per_byte = 80;
 
-  // Leases and bounds. Small, so that a life comes to them.
+  // Leases and bounds, small, so that a life reaches them.
   base::Duration lease = base::Milliseconds(500);
   size_t tombstones = directory::kMaxTombstones;
   size_t max_dirty = node::kMaxDirty;
@@ -42,19 +42,20 @@ struct WorldOptions {
   double partition = 0.01;  // a node reaches nobody
   double crash = 0.005;     // a node loses its power, and starts again
   double directory_crash = 0.002;
-  double slow = 0.03;   // the way between two nodes gets slow, so that pulls are under way for long
-  double lag = 0.03;    // the way from one node to another gets long, so that words are overtaken by those on others
+  double slow = 0.03;   // the way between two nodes gets slow, so that pulls take long
+  double lag = 0.03;    // the way from one node to another gets long, so that words on other ways overtake
   double mend = 0.03;   // ends cuts, partitions and slow ways
   double loss = 0.001;  // of packets
 
-  // Of each trial (trials.h) that `trials` has, by its place in the table, in each step.
+  // The trials that may run, a bit for each by its place in the table (trials.h), and the
+  // probability of each for each step.
   uint32_t trials = 0;
   double trial = 0.006;
 
-  // Where no two nodes have a link of their own, no way gets slow or long.
+  // A network without a link for each pair of nodes has no slow or long ways.
   NetworkMaker network = MakeSimNetwork;
 
-  // What a seed alone says: how many nodes, which bounds, and which faults.
+  // Returns the options that a seed alone draws: number of nodes, bounds and faults.
   static WorldOptions OfSeed(uint64_t seed);
 
   // Returns everything that was drawn, for the report of a failure.

@@ -1,14 +1,12 @@
 // CallThread is a device's thread for the calls that make connections: those of libibverbs and
-// librdmacm that go to the kernel, and with hardware to its firmware, which takes up to
-// milliseconds for each of them.
+// librdmacm that enter the kernel, and with hardware its firmware, for up to milliseconds each.
 //
-// A loop that made them itself would stand still while a thousand peers connect, and with it every
-// transfer that is under way. So queue pairs are made here (IbvQueuePair), connections run here
-// (off_loop_cm.h), and loops hear what came of it (inbox.h).
+// On a loop they would stall all running transfers while a thousand peers connect. So queue pairs
+// are made here (IbvQueuePair), connections run here (off_loop_cm.h), and loops get the results
+// (inbox.h).
 //
-// Law: what is posted runs in the order in which it was posted, and all of it before the thread
-// ends.
-// Thread rule: from any thread; dropped on any but its own. So nothing that is posted owns it.
+// Law: posted tasks run in order, and all of them before the thread ends.
+// Thread rule: from any thread; dropped on any but its own, so a posted task never owns it.
 #pragma once
 
 #include <deque>
@@ -29,19 +27,20 @@ class CallThread final {
   CallThread(const CallThread&) = delete;
   CallThread& operator=(const CallThread&) = delete;
 
-  // The thread's own loop: connections have their timers and descriptors there.
+  // The thread's own loop, for the timers and descriptors of connections.
   os::EpollLoop& loop() { return thread_.loop(); }
 
   void Post(std::function<void()> call);
 
-  // Before anything that was posted, and returns when it has run: for setting up and tearing down.
+  // Runs `call` before any posted task, and returns when it has run: for setting up and tearing
+  // down.
   void CallOn(absl::FunctionRef<void()> call) { thread_.CallOn(call); }
 
  private:
-  // Then the loop looks at its timers and descriptors.
+  // Calls before the loop serves its timers and descriptors again.
   static constexpr size_t kCallsPerTurn = 16;
 
-  bool RunSome();  // whether there are more
+  bool RunSome();  // returns whether there are more
 
   base::Mutex mutex_;
   std::deque<std::function<void()>> posted_ ABSL_GUARDED_BY(mutex_);

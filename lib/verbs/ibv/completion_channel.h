@@ -1,11 +1,12 @@
-// CompletionChannel is where a device tells one loop of events: all completion queues of the loop
-// share it, so that a connection or an engine more costs no descriptor and the loop waits for one.
+// CompletionChannel brings a device's completion events to one loop. All completion queues of the
+// loop share it, so a further connection or engine costs no descriptor, and the loop waits for one.
 //
 // The device makes one event for each time that a queue was armed. Taking an event only notes it at
-// its queue, whose poller goes on from there; a queue that goes takes along what nobody has read.
+// its queue, whose poller goes on from there; a queue that goes takes its unread events along.
 //
 // Law: the descriptor is watched while somebody listens (Listen, Ignore), and the loop outlives
-// that. Thread rule: the loop's thread.
+// that.
+// Thread rule: the loop's thread.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -20,10 +21,10 @@
 
 namespace tokamak::verbs::ibv {
 
-// A completion queue's: what its context pointer points to.
+// The target of a completion queue's context pointer.
 class CompletionTarget : public AsyncTarget {
  public:
-  // An event of the queue was taken, and is to be acknowledged. Notes that, and runs nothing else.
+  // An event of the queue was taken, and is to be acknowledged. Only notes that.
   virtual void OnChannelEvent() = 0;
 
  protected:
@@ -34,7 +35,7 @@ class CompletionChannel final {
  public:
   static absl::StatusOr<std::shared_ptr<CompletionChannel>> Open(ibv_context* device, os::EpollLoop& loop);
   CompletionChannel(ibv_comp_channel* channel, os::EpollLoop& loop) : channel_(channel), loop_(loop) {}
-  // All its queues are gone.
+  // All its queues must be gone.
   ~CompletionChannel();
   CompletionChannel(const CompletionChannel&) = delete;
   CompletionChannel& operator=(const CompletionChannel&) = delete;
@@ -42,11 +43,11 @@ class CompletionChannel final {
   ibv_comp_channel* get() const { return channel_; }
   const os::EpollLoop& loop() const { return loop_; }
 
-  // The loop wakes up for events from the first of these on, until the last of those.
+  // The loop wakes up for events from the first Listen until the last Ignore.
   void Listen();
   void Ignore();
 
-  // Takes one event, a system call, and tells its queue; whether there was one.
+  // Takes one event, with a system call, and notes it at its queue. Returns whether there was one.
   bool TakeEvent();
 
  private:
@@ -59,7 +60,7 @@ class CompletionChannel final {
 // The channels of one device, one for each loop that has completion queues. From any thread.
 class CompletionChannels final {
  public:
-  // On the loop's thread.
+  // Must run on the loop's thread.
   absl::StatusOr<std::shared_ptr<CompletionChannel>> Of(ibv_context* device, os::EpollLoop& loop);
 
  private:

@@ -57,7 +57,7 @@ absl::StatusOr<std::shared_ptr<CompletionCore>> CompletionCore::Make(std::shared
 
 int CompletionCore::EntriesFor(uint32_t depth) const {
   if (!context_->quirks().completes_unasked()) return static_cast<int>(depth);
-  // Room for them, of many queue pairs.
+  // Room for unasked completions of many queue pairs.
   constexpr uint32_t kUnasked = 4096;
   return static_cast<int>(std::min(depth + kUnasked, context_->limits().max_completions));
 }
@@ -93,7 +93,7 @@ size_t CompletionCore::Poll(absl::Span<Completion> completions) {
   return count;
 }
 
-// First what was taken out before, then the provider's, then what only we flush.
+// Takes held completions first, then the provider's, then our own flushes.
 size_t CompletionCore::Fetch(ibv_wc* to, size_t most) {
   if (held_begin_ < held_.size()) {
     const size_t count = std::min(most, held_.size() - held_begin_);
@@ -114,7 +114,7 @@ size_t CompletionCore::Fetch(ibv_wc* to, size_t most) {
   return count;
 }
 
-// Returns 0 only when the provider has none.
+// Returns 0 only if the provider has none.
 size_t CompletionCore::PollProvider(ibv_wc* to, size_t most) {
   for (;;) {
     const int polled = ibv_poll_cq(queue_, static_cast<int>(most), to);
@@ -265,19 +265,19 @@ void IbvCompletionQueue::RequestNotify(bool solicited_only) {
   if (asked_ == kAll) return;
   asked_ = kSolicited;
   if (device_ != kNotArmed) return;
-  // Which completions are solicited only the device knows, so it is armed before the owner drains.
+  // Only the device knows which completions are solicited, so it is armed before the owner drains.
   core_->Arm(true);
   device_ = kSolicited;
 }
 
 absl::Status IbvCompletionQueue::Resize(uint32_t depth) {
   if (absl::Status s = core_->Resize(depth); !s.ok()) return s;
-  device_ = kNotArmed;  // what a provider makes of that is not written anywhere: the loop arms it again
+  device_ = kNotArmed;  // the effect on a provider is unspecified: the loop arms it again
   return absl::OkStatus();
 }
 
 bool IbvCompletionQueue::Poll() {
-  // Also where nothing is found: an event that came after Arm leaves the device to be armed again.
+  // Also if nothing is found: an event after Arm leaves the device to be armed again.
   const bool told = std::exchange(told_, false);
   const bool took = core_->awaited() && core_->TakeAll();
   if (asked_ == kNotArmed || (asked_ == kSolicited && !told && !look_ && !core_->AnyFlushed())) return took || told;
@@ -289,7 +289,7 @@ bool IbvCompletionQueue::Poll() {
 
 void IbvCompletionQueue::Arm() {
   if (core_->EventIsStale()) {
-    while (device_ != kNotArmed && core_->channel().TakeEvent()) {  // others', too: one of each queue at most
+    while (device_ != kNotArmed && core_->channel().TakeEvent()) {  // of other queues too: one of each at most
     }
   }
   told_ = false;

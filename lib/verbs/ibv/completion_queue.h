@@ -1,15 +1,14 @@
-// Completion queues: where the provider writes, the owner polls and the owner's loop is told.
+// Completion queues: the provider writes, the owner polls, and the owner's loop is notified.
 //
-// In between is what verbs.h promises and libibverbs does not: a completion finds the queue pair
-// that it belongs to, which gives its slot free when it is handed out and not before; when a queue
-// pair goes, its completions go too; posts into Error that the provider would not take come back
-// flushed, behind all that the provider has.
+// They add what verbs.h promises and libibverbs does not: a completion finds its queue pair, which
+// frees its slot when it is handed out and not before; a queue pair's completions go with it; posts
+// into Error that the provider refuses come back flushed, behind all that the provider has.
 //
 // Detection. The loop polls the queue in every round (os::Poller): while the owner has asked for an
 // event, that looks into the queue's memory, without a system call. Before the loop sleeps it arms
 // the device, and the descriptor of the loop's completion channel wakes it. The descriptor has a
-// watch of its own instead of being the poller's, so that rounds that spin never read it. An event
-// of what was polled meanwhile is taken before the loop sleeps, which it would end at once.
+// watch of its own, so rounds that spin never read it. The event of completions polled meanwhile is
+// taken before the loop sleeps, since it would end the sleep at once.
 //
 // Thread rule: the loop's thread, except for Overrun.
 #pragma once
@@ -36,21 +35,22 @@
 
 namespace tokamak::verbs::ibv {
 
-// What a completion queue knows of a queue pair.
+// A queue pair, for its completion queue.
 class CompletionOwner {
  public:
   virtual uint32_t completion_number() const = 0;  // ibv_wc::qp_num
 
-  // `done` was taken out of the provider's queue; true for what the program did not ask to hear of,
-  // which goes no further. Only where the provider completes unasked (Quirks). May post.
+  // `done` was taken out of the provider's queue. Returns true for completions that the program did
+  // not ask for, which go no further. Called only if the provider completes unasked (Quirks). May
+  // post.
   virtual bool Arrived(const ibv_wc& done) = 0;
 
   // `done` is about to be handed out, or forgotten: its slot is free from now on. Gives `to` what
-  // the queue pair knows better than the provider, the program's id among it; false for what was
-  // forgotten already.
+  // the queue pair knows better than the provider, the program's id among it; returns false for
+  // requests that were forgotten already.
   virtual bool Finish(const ibv_wc& done, Completion* to) = 0;
 
-  // The queue pair ended: its completion queue is dead. From any thread; waits for nobody.
+  // The queue pair ended: its completion queue is dead. From any thread; never waits.
   virtual void Fail() = 0;
 
  protected:
@@ -58,8 +58,8 @@ class CompletionOwner {
 };
 
 // The queue itself; its handle and the queue pairs that complete into it share it. Without the
-// handle nobody drains it: it has room for what its queue pairs have slots for, or else is overrun,
-// see verbs.h.
+// handle nobody drains it: it has room for as many completions as its queue pairs have slots, or
+// else is overrun, see verbs.h.
 class CompletionCore final : public CompletionTarget {
  public:
   static absl::StatusOr<std::shared_ptr<CompletionCore>> Make(std::shared_ptr<Context> context, os::EpollLoop& loop,
@@ -78,26 +78,26 @@ class CompletionCore final : public CompletionTarget {
 
   size_t Poll(absl::Span<Completion> completions);
 
-  // A queue pair waits for completions of its own requests, so that these are to be taken out as
-  // they come, polled or not; with false: not any more.
+  // With true a queue pair waits for completions of its own requests, which are taken out as they
+  // come, polled or not; with false it stops waiting.
   void Await(bool more) { awaiting_ += more ? 1 : -1; }
   bool awaited() const { return awaiting_ > 0; }
 
-  // Takes all out of the provider's queue, for a later Poll; whether there was any.
+  // Takes all out of the provider's queue, for a later Poll. Returns whether there was any.
   bool TakeAll();
 
-  // Whether Poll would give anything; whether any of that is a flush of ours.
+  // Return whether Poll would give anything; whether any of that is a flush of ours.
   bool AnyWaiting();
   bool AnyFlushed() const { return !flushed_.empty(); }
 
   // ibv_req_notify_cq.
   void Arm(bool solicited_only);
 
-  // The device was armed and completions were taken out since, so that its event is there or comes:
-  // true once for each time.
+  // Returns true, once, if completions were taken out since the device was armed: its event is
+  // there or will come.
   bool EventIsStale() { return std::exchange(taken_since_armed_, false); }
 
-  // Who hears of the channel's events; null: nobody.
+  // Sets the callback for the channel's events; null: none.
   void OnEvents(std::function<void()> heard) { heard_ = std::move(heard); }
   void OnChannelEvent() override;
 
@@ -106,8 +106,7 @@ class CompletionCore final : public CompletionTarget {
   void Add(CompletionOwner& owner);
   void Remove(CompletionOwner& owner);
 
-  // Nothing of `owner` is handed out any more of what has completed until now. With `for_good` it
-  // is not known any more.
+  // Drops all present completions of `owner`. With `for_good` it is not known any more.
   void Forget(CompletionOwner& owner, bool for_good);
 
   // A request that the provider did not take comes back flushed, after everything that the provider
@@ -139,10 +138,10 @@ class CompletionCore final : public CompletionTarget {
   std::vector<ibv_wc> held_;
   size_t held_begin_ = 0;
   std::vector<ibv_wc> flushed_;  // by us; bounded likewise
-  int awaiting_ = 0;             // queue pairs
+  int awaiting_ = 0;             // number of queue pairs
 
   absl::flat_hash_map<uint32_t, CompletionOwner*> owners_;
-  CompletionOwner* last_ = nullptr;  // that was found
+  CompletionOwner* last_ = nullptr;  // found last
 
   std::atomic<bool> dead_{false};  // overrun
   base::Mutex overrun_mutex_;
@@ -174,9 +173,9 @@ class IbvCompletionQueue final : public CompletionQueue, private os::Poller {
   const std::shared_ptr<CompletionCore> core_;
   const std::shared_ptr<std::function<void()>> on_event_;
   Armed asked_ = kNotArmed;   // by the owner
-  Armed device_ = kNotArmed;  // what the device is armed for
-  bool told_ = false;         // by an event of the device, after which it is not armed
-  bool look_ = false;         // the device was armed late: an event for anything that waits, rather than none
+  Armed device_ = kNotArmed;  // last armed at the device
+  bool told_ = false;         // true after an event of the device, which disarms it
+  bool look_ = false;         // true if the device was armed late: an event for anything that waits, rather than none
   os::PollerHandle poller_;
 };
 

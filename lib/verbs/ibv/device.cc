@@ -99,8 +99,8 @@ class IbvDevice final : public Device {
   OffLoopConnectionManager manager_;
 };
 
-// An address handle is what the kernel looks the way up for without a queue pair. What else may be
-// wrong with it is for the queue pair's own step to find.
+// Making an address handle has the kernel look up the way without a queue pair. Its other errors
+// are left to the queue pair's own step.
 absl::Status FindRouteTo(const Domain& domain, const PeerPort& peer) {
   const LocalPort port = domain.context().PortNow();
   Agreement agreement;

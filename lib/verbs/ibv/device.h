@@ -1,13 +1,13 @@
 // OpenIbvDevice opens an RDMA device of the machine through libibverbs: InfiniBand, RoCE or iWARP,
 // hardware or the kernel's Soft-RoCE and SoftiWARP.
 //
-// One port and one GID of a device make one verbs::Device. Opening it tries it: a domain, a
-// completion queue and a queue pair are made, so a device that is listed but cannot be used here is
-// refused now, in words, rather than at the first transfer.
+// One port and one GID of a device make one verbs::Device. Opening it makes a domain, a completion
+// queue and a queue pair, so an unusable device is refused now, in words, rather than at the first
+// transfer.
 //
 // Completion queues and connections live on loops of the owner, which must be os::EpollLoops
-// (loops.h). The device's own asynchronous events are read by a thread that sleeps otherwise
-// (async_events.h), and another makes the calls that connecting takes (call_thread.h).
+// (loops.h). One thread reads the device's asynchronous events (async_events.h), another makes the
+// calls of connecting (call_thread.h).
 //
 // Thread rule: see verbs.h.
 #pragma once
@@ -23,7 +23,7 @@
 
 namespace tokamak::verbs::ibv {
 
-// Who makes connections.
+// The maker of connections.
 enum class Exchange : uint8_t {
   kRdmaCm,  // the kernel's RDMA connection manager: needs IP on the fabric
   kTcp,     // numbers are exchanged over TCP and the queue pairs are walked by hand: works without; not for iWARP
@@ -35,20 +35,20 @@ struct DeviceOptions {
   Address tcp_address;      // kTcp: the address that peers reach, and Device::address()
   uint16_t pkey_index = 0;  // kTcp: the partition
 
-  // Not given: the port's path MTU, and no peers of other InfiniBand subnets with kTcp.
-  std::optional<uint32_t> max_path_mtu;  // bytes: where a switch carries less than the ports do
+  // Default: the port's path MTU, and no peers of other InfiniBand subnets with kTcp.
+  std::optional<uint32_t> max_path_mtu;  // bytes: if a switch carries less than the ports do
   std::optional<uint16_t> router_lid;    // kTcp
 
-  // How packets travel. Not given: as rdma_cm finds it out, or 0 with kTcp.
+  // How packets travel. Default: as rdma_cm finds it out, or 0 with kTcp.
   std::optional<uint8_t> service_level;  // 0..15; for RoCE the priority; iWARP has none
   std::optional<uint8_t> traffic_class;  // with a GRH; of RoCE v2 and iWARP the IP header's byte
 };
 
-// Errors, whose texts say what to do:
+// Errors, whose texts name the remedy:
 //   kInvalidArgument    the options themselves
 //   kUnimplemented      iWARP over TCP
 //   kNotFound           no such device or port; the text lists what there is
-//   kUnavailable        it is there and cannot be used: the port is down, no GID is usable, the provider refuses
+//   kUnavailable        not usable: the port is down, no GID is usable, the provider refuses
 //   kPermissionDenied   /dev/infiniband
 absl::StatusOr<std::unique_ptr<Device>> OpenIbvDevice(const DeviceOptions& options);
 

@@ -1,7 +1,7 @@
-// Inbox runs on a loop what other threads send there: what came of the calls that they made for it.
+// Inbox runs tasks of other threads on a loop: results of the calls that they made for it.
 //
 // Law: tasks run one at a time, in the order in which they were sent, and none after the inbox was
-// dropped, which a task of its own may do. What did not run is dropped.
+// dropped, which its own task may do. Remaining tasks are dropped.
 // Thread rule: the loop's; a Sender from any thread.
 #pragma once
 
@@ -20,7 +20,7 @@ class Inbox final {
  public:
   class Sender final {
    public:
-    // Neither waits nor calls anybody. Where the inbox has gone, `task` is dropped here.
+    // Neither waits nor runs `task`. If the inbox has gone, `task` is dropped here.
     void Send(std::function<void()> task) const;
 
    private:

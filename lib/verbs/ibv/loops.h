@@ -1,9 +1,8 @@
-// RealLoop is where the verbs interface's EventLoop, which knows no descriptors, becomes the one
-// that has them.
+// RealLoop turns the verbs interface's EventLoop, which knows no descriptors, into the one that has
+// them.
 //
-// libibverbs and librdmacm tell of events through descriptors. So completion queues, listeners and
-// connections of this backend need loops that are os::EpollLoops: anything else is a mistake of the
-// wiring.
+// libibverbs and librdmacm report events through descriptors, so completion queues, listeners and
+// connections of this backend need os::EpollLoops: anything else is a mistake of the wiring.
 #pragma once
 
 #include "lib/base/event_loop.h"
@@ -11,7 +10,7 @@
 
 namespace tokamak::verbs::ibv {
 
-// Dies where `loop` is of another kind.
+// Dies if `loop` is of another kind.
 os::EpollLoop& RealLoop(base::EventLoop& loop);
 
 }  // namespace tokamak::verbs::ibv

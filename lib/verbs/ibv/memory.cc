@@ -135,7 +135,7 @@ absl::Status IbvMemoryWindow::PrepareBind(const SendRequest& request, const std:
   if (window_ == nullptr || stranded) {
     if (absl::Status s = Replace(); !s.ok()) return s;
   }
-  // Between domains the device refuses it, when its turn comes.
+  // Between domains the device refuses the bind, when its turn comes.
   if (region.domain_ == domain_) {
     region.domain_->windows_mutex().AssertHeld();  // the same
     Leave();
@@ -169,7 +169,7 @@ absl::Status IbvMemoryWindow::Replace() {
 
 void IbvMemoryWindow::Leave() {
   if (region_ == nullptr) return;
-  region_->domain_->windows_mutex().AssertHeld();  // it is of the same domain
+  region_->domain_->windows_mutex().AssertHeld();  // the region is of the same domain
   std::vector<IbvMemoryWindow*>& all = region_->windows_;
   all.erase(std::remove(all.begin(), all.end(), this), all.end());
   region_ = nullptr;

@@ -1,17 +1,16 @@
-// The handles of memory: what ProtectionDomain gives out, and what a bind names.
+// The handles of memory: regions and windows of a ProtectionDomain.
 //
-// libibverbs leaves two things to the program that verbs.h promises. A region with windows bound in
-// it cannot be deregistered (EBUSY, or EINVAL), so a region knows the windows that were bound in it
+// libibverbs leaves two promises of verbs.h to the program. A region with windows bound in it
+// cannot be deregistered (EBUSY, or EINVAL), so a region knows the windows that were bound in it
 // last and deallocates them first; such a window gets a new one of libibverbs' when it is bound the
 // next time. And a window whose queue pair ended stays bound to it for ever, so it is replaced,
 // too, when it is bound through another.
 //
-// A provider may refuse to take a key back. Then the memory stays known to the device, and no queue
-// pair of its domain may reach it: those that there are end, and there are no more until the key
-// could be taken back after all.
+// A provider may refuse to take a key back. Then no queue pair of its domain may reach the memory:
+// the existing ones end, and no new one is made until the key could be taken back.
 //
-// Thread rule: see verbs.h. A region may be dropped on any thread, so what it knows of windows is
-// guarded by the domain.
+// Thread rule: see verbs.h. A region may be dropped on any thread, so the domain guards its list of
+// windows.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -33,21 +32,20 @@ namespace tokamak::verbs::ibv {
 
 class IbvMemoryWindow;
 
-// A queue pair, as its domain sees it.
+// A queue pair, for its domain.
 class DomainMember {
  public:
-  // Memory of the domain that was to be revoked still has its key: the queue pair ends. From any
-  // thread.
+  // A key of memory that was to be revoked is still valid: the queue pair ends. From any thread.
   virtual void MemoryWasNotRevoked() = 0;
 
  protected:
   ~DomainMember() = default;
 };
 
-// The protection domain itself; its handle and all that was made in it share it.
+// The protection domain itself; its handle and all objects made in it share it.
 class Domain final {
  public:
-  // Takes a key back: 0, or an errno.
+  // Takes a key back. Returns 0, or an errno.
   using Revoke = std::function<int()>;
 
   Domain(std::shared_ptr<Context> context, ibv_pd* pd) : context_(std::move(context)), pd_(pd) {}
@@ -60,8 +58,8 @@ class Domain final {
   ibv_pd* pd() const { return pd_; }
   base::Mutex& windows_mutex() ABSL_LOCK_RETURNED(windows_mutex_) { return windows_mutex_; }
 
-  // Carries `revoke` out, which is `call` of libibverbs. Where the device refuses, all queue pairs
-  // of the domain end and it is tried again later. From any thread.
+  // Runs `revoke`, which is `call` of libibverbs. If the device refuses, all queue pairs of the
+  // domain end and it is tried again later. From any thread.
   void TakeBack(const char* call, Revoke revoke);
 
   void TakeBackWindow(ibv_mw* window);
@@ -83,7 +81,7 @@ class Domain final {
   base::Mutex windows_mutex_;
   base::Mutex members_mutex_;
   std::vector<DomainMember*> members_ ABSL_GUARDED_BY(members_mutex_);
-  std::vector<Kept> kept_ ABSL_GUARDED_BY(members_mutex_);  // what the device did not let go of
+  std::vector<Kept> kept_ ABSL_GUARDED_BY(members_mutex_);  // keys that the device did not let go of
 };
 
 // Whether a queue pair, since its last reset, may still open windows to a peer. Windows that it
@@ -128,12 +126,12 @@ class IbvMemoryWindow final : public MemoryWindow {
 
   const Domain* domain() const { return domain_.get(); }
 
-  // Fills in the bind of `request` through the queue pair that `life` is of. Nothing is bound yet,
-  // but the region knows of it.
-  // Errors: the device has no more windows (only where this one has to be replaced).
+  // Fills in the bind of `request` through the queue pair of `life`. Nothing is bound yet, but the
+  // region knows of it. Errors: the device has no more windows (only if this one has to be
+  // replaced).
   absl::Status PrepareBind(const SendRequest& request, const std::shared_ptr<QueuePairLife>& life, ibv_send_wr* to);
 
-  // It was posted: the key changes now.
+  // The bind was posted: the key changes now.
   void Posted(uint32_t rkey);
 
  private:
@@ -145,7 +143,7 @@ class IbvMemoryWindow final : public MemoryWindow {
   const std::shared_ptr<Domain> domain_;
   ibv_mw* window_ ABSL_GUARDED_BY(domain_->windows_mutex());  // null once its region was dropped
   uint32_t rkey_;
-  // That it was bound in last, and the life of the queue pair that it was bound through last.
+  // The region of its last bind, and the life of the queue pair of that bind.
   IbvMemoryRegion* region_ ABSL_GUARDED_BY(domain_->windows_mutex()) = nullptr;
   std::shared_ptr<QueuePairLife> life_ ABSL_GUARDED_BY(domain_->windows_mutex());
 };

@@ -1,12 +1,12 @@
 // verbs::ConnectionManager that makes its connections off the loop: a manager of ours (rdma_cm.h,
-// tcp_cm.h) does the work on the device's thread (call_thread.h), and the loops of the queue pairs
-// hear what came of it.
+// tcp_cm.h) works on the device's thread (call_thread.h), and the loops of the queue pairs get the
+// results.
 //
-// To connect takes some twenty calls of libibverbs and librdmacm. None of them is made on a loop,
-// where the queue pair may be made later (QueuePairOptions). What ends a connection is: one
-// ibv_modify_qp, since what is posted after it must not leave any more.
+// To connect takes some twenty calls of libibverbs and librdmacm. None of them runs on a loop if
+// the queue pair may be made later (QueuePairOptions). The end of a connection does: one
+// ibv_modify_qp, since requests posted after it must not leave any more.
 //
-// Thread rule: see verbs.h. `manager` is used on the thread only, which its loops are.
+// Thread rule: see verbs.h. `manager` is used only on the thread.
 #pragma once
 
 #include <cstddef>

@@ -1,13 +1,12 @@
-// OffLoopConnection is a connection as its queue pair's loop has it: what makes it and ends it runs
-// on the device's thread (call_thread.h), where the connection manager's own connection is.
+// OffLoopConnection is a connection on its queue pair's loop; the connection manager's own
+// connection runs on the device's thread (call_thread.h).
 //
 //   loop      deadline, the handler, the queue pair's state; a queue pair that is dropped
-//   thread    the manager's connection, which walks the queue pair and is told of the kernel's events
+//   thread    the manager's connection, which walks the queue pair and gets the kernel's events
 //
-// The deadline counts from the call and is kept however much the thread has to do. Whoever drops a
-// connection waits for the call that is under way on its queue pair at most: from then on the queue
-// pair takes no step, it is in Error, and the thread hears of it when its turn comes: then the peer
-// is told.
+// The deadline counts from the call and holds however busy the thread is. Dropping a connection
+// waits at most for the running call on its queue pair: from then on the queue pair takes no step,
+// it is in Error, and the thread, in its turn, disconnects from the peer.
 //
 // Law: as RdmaConnection's and TcpConnection's.
 // Thread rule: the loop's of its queue pair.
@@ -48,7 +47,7 @@ class OffLoopConnection final : public Connection {
   using Begin = std::function<absl::StatusOr<std::unique_ptr<Connection>>(
       QueuePair& queue_pair, const ConnectOptions& options, ConnectionHandler handler)>;
 
-  // `options` were checked. Begins as soon as the queue pair is made. What goes wrong is an event.
+  // `options` are valid. Begins as soon as the queue pair is made. Failures are events.
   OffLoopConnection(std::shared_ptr<CallThread> calls, HeldIbvQueuePair queue_pair, Side side, const Address& peer,
                     const ConnectOptions& options, Begin begin, ConnectionHandler handler);
   ~OffLoopConnection() override;
@@ -58,12 +57,12 @@ class OffLoopConnection final : public Connection {
  private:
   // The thread's part.
   struct There {
-    std::atomic<bool> dropped{false};  // not to be begun any more
+    std::atomic<bool> dropped{false};  // true: not to begin any more
     std::unique_ptr<WalkedQueuePair> queue_pair;
     std::unique_ptr<Connection> connection;
   };
 
-  // A ConnectionEvent that travels.
+  // A ConnectionEvent on its way to the loop.
   struct Told {
     ConnectionEvent::Kind kind;
     absl::Status status;
@@ -84,18 +83,18 @@ class OffLoopConnection final : public Connection {
   os::EpollLoop& loop_;
   const Side side_;
   const Address peer_;
-  ConnectOptions options_;  // but for its private data
+  ConnectOptions options_;  // without its private data
   const std::vector<uint8_t> private_data_;
   const base::Time until_;
-  Begin begin_;  // until it was given to the thread
+  Begin begin_;  // until the thread has it
   ConnectionHandler handler_;
   bool over_ = false;
   const std::shared_ptr<ProviderQueuePair::Walker> walker_;
-  std::shared_ptr<There> there_;  // once it was given to the thread
+  std::shared_ptr<There> there_;  // once the thread has it
   const base::Lifetime lifetime_;
   Inbox inbox_;
   base::Timer deadline_;
-  base::Timer next_;  // not inside a call of the owner's
+  base::Timer next_;  // a step outside of the owner's call
 };
 
 }  // namespace tokamak::verbs::ibv

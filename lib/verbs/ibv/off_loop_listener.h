@@ -1,7 +1,7 @@
-// Listening where connections are made off the loop (off_loop_cm.h): OffLoopListener, and
-// OffLoopRequest for each peer that asks. The manager's own listener and requests are the thread's.
+// Listening with connections made off the loop (off_loop_cm.h): OffLoopListener, and OffLoopRequest
+// for each peer that asks. The manager's own listener and requests are the thread's.
 //
-// Thread rule: a listener its loop's; a request that of the queue pair it is answered with.
+// Thread rule: a listener its loop's; a request that of the queue pair of its answer.
 #pragma once
 
 #include <cstddef>
@@ -26,13 +26,13 @@ class OffLoopRequest final : public ConnectionRequest {
   const Address& peer() const override { return peer_; }
   absl::Span<const uint8_t> private_data() const override { return private_data_; }
 
-  // What goes wrong beyond wrong options or a wrong queue pair rejects the peer, and is an event.
+  // A failure, except for wrong options or a wrong queue pair, rejects the peer, and is an event.
   absl::StatusOr<std::unique_ptr<Connection>> Accept(QueuePair& queue_pair, const ConnectOptions& options,
                                                      ConnectionHandler handler) override;
   void Reject(absl::Span<const uint8_t> private_data) override;
 
  private:
-  std::shared_ptr<ConnectionRequest> Answer();  // it is no longer unanswered
+  std::shared_ptr<ConnectionRequest> Answer();  // no longer unanswered
 
   const std::shared_ptr<CallThread> calls_;
   std::shared_ptr<ConnectionRequest> asked_;  // the manager's; null once answered
@@ -43,7 +43,7 @@ class OffLoopRequest final : public ConnectionRequest {
 
 class OffLoopListener final : public Listener {
  public:
-  // Errors: as those of `manager`.
+  // Errors: those of `manager`.
   static absl::StatusOr<std::unique_ptr<OffLoopListener>> Listen(std::shared_ptr<CallThread> calls,
                                                                  ConnectionManager& manager, base::EventLoop& loop,
                                                                  const Address& address, size_t max_private_data,

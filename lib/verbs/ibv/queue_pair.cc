@@ -98,7 +98,7 @@ absl::Status IbvQueuePair::Create(const QueuePairOptions& options) {
   return absl::OkStatus();
 }
 
-// What the provider made, here and now where it has not yet, is this queue pair from now on.
+// Adopts what the provider made as this queue pair, and makes it now if that was not done yet.
 absl::Status IbvQueuePair::Adopt() {
   if (adopted_) return made_;
   adopted_ = true;
@@ -123,7 +123,7 @@ IbvQueuePair::~IbvQueuePair() {
   if (provider_ == nullptr) return;
   CHECK(!held_) << "a queue pair outlives its connection";
   domain_->Remove(*this);
-  // In Error it ends what it is at, and gives back what it took from a shared queue.
+  // In Error it ends its running requests, and gives back its receives of a shared queue.
   TellError();
   if (queue_pair_ != nullptr) {
     Enter(QueuePairState::kError);
@@ -151,7 +151,7 @@ QueuePairState IbvQueuePair::state() const {
   const QueuePairState known = state_.load();
   const bool asked = known == QueuePairState::kInit || known == QueuePairState::kReadyToReceive ||
                      known == QueuePairState::kReadyToSend;
-  // siw does not tell.
+  // siw does not report it.
   if (!asked || queue_pair_ == nullptr || context().link() == LinkKind::kIwarp) return known;
   ibv_qp_attr attributes{};
   ibv_qp_init_attr unused{};
@@ -183,8 +183,8 @@ bool IbvQueuePair::Finish(const ibv_wc& done, Completion* to) {
   return true;
 }
 
-// The peer's first message may be here before the thread's word that the connection stands: it may
-// be answered at once. (Of READs at a time iWARP's has one, until that word says more.)
+// The peer's first message may precede the thread's word that the connection stands: it may be
+// answered at once. (iWARP's has one READ at a time, until that word allows more.)
 void IbvQueuePair::NoticeConnected() {
   const QueuePairState known = state_.load(std::memory_order_relaxed);
   if (known != QueuePairState::kInit && known != QueuePairState::kReadyToReceive) return;
@@ -193,7 +193,6 @@ void IbvQueuePair::NoticeConnected() {
   if (gate_ != nullptr) gate_->Open(1);
 }
 
-// From any thread.
 void IbvQueuePair::Fail() {
   state_ = QueuePairState::kError;
   TellError();
@@ -335,7 +334,7 @@ void IbvQueuePair::Enter(QueuePairState state) {
   AwaitReads(false);
   if (ends && queue_pair_ != nullptr && context().link() == LinkKind::kIwarp) FlushOutstanding();
   if (state == QueuePairState::kReset) {
-    // What was posted is forgotten, also what has completed and waits.
+    // Drops all posted requests, and their waiting completions.
     state_ = QueuePairState::kError;
     sends_done_->Forget(*this, /*for_good=*/false);
     if (receives_done_ != sends_done_) receives_done_->Forget(*this, /*for_good=*/false);
@@ -347,15 +346,15 @@ void IbvQueuePair::Enter(QueuePairState state) {
   state_ = state;
 }
 
-// Another thread, or the device when it was asked, may have said that it is over (Fail): what was
-// posted before comes back first.
+// Another thread, or the device when it was asked, may have ended it (Fail): requests posted before
+// come back first.
 void IbvQueuePair::NoticeError() {
   if (state_.load(std::memory_order_relaxed) == QueuePairState::kError && !over_) Enter(QueuePairState::kError);
 }
 
-// All that was posted and not polled comes back flushed, after what the provider has of it: a lost
-// device tells nothing any more, and iWARP's forget what was posted when they had ended unnoticed.
-// What comes from the provider after all is not heard of twice.
+// Flushes all posted and unpolled requests, behind the provider's completions: a lost device
+// reports nothing any more, and iWARP's forget requests posted after an unnoticed end. A late
+// completion of the provider is not reported twice.
 void IbvQueuePair::FlushOutstanding() {
   for (uint64_t at = sends_.released(); at < sends_.posted(); ++at) sends_done_->AddFlush(number_, at);
   if (shared_ != nullptr) return;
@@ -364,13 +363,13 @@ void IbvQueuePair::FlushOutstanding() {
   }
 }
 
-// From any thread. That it was in Error already, or that the device is gone, is no news.
+// From any thread. Ignores that it was in Error already, or that the device is gone.
 void IbvQueuePair::TellError() {
   const ibv::Step error = ErrorStep();
   (void)provider_->Walk(error.attributes, error.mask);
 }
 
-// ---- How requests get to the provider, and back where it does not take them.
+// ---- How requests get to the provider, and back if it refuses them.
 
 PostResult IbvQueuePair::PostSend(absl::Span<const SendRequest> requests) {
   PostResult result;
@@ -403,7 +402,8 @@ PostResult IbvQueuePair::PostSend(absl::Span<const SendRequest> requests) {
   return result;
 }
 
-// What waits is accepted: it is refused by nobody later, but flushed if the queue pair ends first.
+// A waiting request is accepted: it is never refused later, but flushed if the queue pair ends
+// first.
 PostResult IbvQueuePair::PostThroughGate(absl::Span<const SendRequest> requests) {
   PostResult result;
   for (const SendRequest& request : requests) {
@@ -418,7 +418,7 @@ PostResult IbvQueuePair::PostThroughGate(absl::Span<const SendRequest> requests)
   return result;
 }
 
-// Gives the provider what may pass the gate.
+// Gives the provider the requests that may pass the gate.
 void IbvQueuePair::LetThrough() {
   const Quirks& quirks = context().quirks();
   SendBatch batch;
@@ -436,7 +436,7 @@ void IbvQueuePair::LetThrough() {
     const bool refused = batch.Accepted(error, bad) < batch.size();
     batch.Clear();
     if (!refused) continue;
-    // It was told of no more than it has room for, so it has ended, or is broken.
+    // It got no more than it has room for, so it has ended, or is broken.
     LOG(ERROR) << "ibv_post_send of queue pair " << number_ << ": " << std::strerror(std::abs(error));
     TellError();
     Enter(QueuePairState::kError);
@@ -450,7 +450,6 @@ void IbvQueuePair::AwaitReads(bool awaits) {
   sends_done_->Await(awaits);
 }
 
-// Where sends pass a gate.
 Telling IbvQueuePair::TellingOf(const SendRequest& request) const {
   const Quirks& quirks = context().quirks();
   if (quirks.garbles_empty_reads && IsEmptyRead(request)) return Telling::kRead;
@@ -522,12 +521,13 @@ PostResult IbvQueuePair::PostReceive(absl::Span<const ReceiveRequest> requests) 
     AddReceive(request, kReceiveMark | position, never_none, &batch);
   }
   if (absl::Status status = PostBatch(&batch, &result); !status.ok()) result.status = std::move(status);
-  // Not every provider looks for receives that come after the end (rxe): told again, it does.
+  // Some providers (rxe) miss receives that come after the end: a second step to Error flushes
+  // them.
   if (result.accepted > 0 && state_.load() == QueuePairState::kError && !FlushesHere()) TellError();
   return result;
 }
 
-// Until there is a queue pair to be given them.
+// Keeps receives until there is a queue pair for them.
 PostResult IbvQueuePair::KeepReceives(absl::Span<const ReceiveRequest> requests) {
   PostResult result;
   for (const ReceiveRequest& request : requests) {
@@ -554,7 +554,7 @@ void IbvQueuePair::PostKept() {
     const bool refused = batch.Accepted(error, bad) < batch.size();
     batch.Clear();
     if (!refused) continue;
-    // It was told of no more than it has room for, so it has ended, or is broken.
+    // It got no more than it has room for, so it has ended, or is broken.
     LOG(ERROR) << "ibv_post_recv of queue pair " << number_ << ": " << std::strerror(std::abs(error));
     TellError();
     Enter(QueuePairState::kError);
@@ -582,8 +582,8 @@ absl::Status IbvQueuePair::PostBatch(ReceiveBatch* batch, PostResult* result) {
   return Posted(error, wanted, accepted, /*receives=*/true, result);
 }
 
-// What the provider did not take: where the queue pair has ended it comes back flushed all the
-// same, otherwise it is refused.
+// Requests that the provider did not take come back flushed if the queue pair has ended; otherwise
+// they are refused.
 absl::Status IbvQueuePair::Posted(int error, size_t wanted, size_t accepted, bool receives, PostResult* result) {
   WorkRing& ring = receives ? receives_ : sends_;
   ring.Commit(static_cast<uint32_t>(accepted));

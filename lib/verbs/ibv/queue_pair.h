@@ -1,17 +1,17 @@
 // IbvQueuePair is a reliable queue pair of libibverbs, made in Init.
 //
-// Its state is kept here, so that posting asks nobody, and follows what is known: the steps that we
-// take, the kernel's (iWARP), the first completion that is not a success, the device's own events.
-// state() also asks the device. Once Error is known the device is told so again, since some
-// providers stay half alive: then all of them flush what they hold, and what is posted later.
+// Its state is kept here, so posting does not ask the device. It follows our own steps, the
+// kernel's (iWARP), the first completion that is not a success, and the device's own events;
+// state() also asks the device. Once Error is known the device gets a step to Error again, since
+// some providers stay half alive: then all of them flush the requests that they hold, and later
+// ones.
 //
-// Sends go to the provider as they are posted, or through a ReadGate where the provider breaks
-// fences.
+// Sends go to the provider as they are posted, or through a ReadGate if the provider breaks fences.
 //
 // The device's calls take long. So with QueuePairOptions::may_be_made_later the provider's queue
 // pair is made on the thread that connects (call_thread.h), and receives are kept until then; a
-// connection walks it there, too (off_loop_connection.h), and what follows from that is done here.
-// What ends it is done where it is asked for: to drop it is to know that no byte moves any more.
+// connection walks it there, too (off_loop_connection.h). Its end is done on the calling thread:
+// once it is dropped no byte moves any more.
 //
 // Thread rule: the thread of the completion queues' loop, except for Fail and OnAsyncEvent.
 #pragma once
@@ -49,7 +49,7 @@ class IbvQueuePair final : public QueuePair,
                            private DomainMember,
                            private AsyncTarget {
  public:
-  // Errors: kInvalidArgument, kResourceExhausted, what the provider says.
+  // Errors: kInvalidArgument, kResourceExhausted, those of the provider.
   static absl::StatusOr<std::unique_ptr<IbvQueuePair>> Make(std::shared_ptr<Domain> domain,
                                                             std::shared_ptr<CallThread> calls,
                                                             const QueuePairOptions& options);
@@ -67,19 +67,19 @@ class IbvQueuePair final : public QueuePair,
 
   // ---- For its connection.
 
-  // One connection at a time holds a queue pair: false, changing nothing, when another does.
+  // Holds the queue pair for one connection. Returns false, changing nothing, if another holds it.
   [[nodiscard]] bool Hold();
   void Release();
 
-  // Where its completions arrive, and its connection's events.
+  // The loop of its completions, and of its connection's events.
   os::EpollLoop& loop() const { return sends_done_->loop(); }
-  // As it is known here, without asking the device.
+  // The state as it is known here, without asking the device.
   QueuePairState known_state() const { return state_.load(); }
 
-  // `made` runs once, at once where that is known already: inside a call of the owner's, perhaps.
-  // Not after Release.
+  // `made` runs once, at once if the result is known already: inside a call of the owner's,
+  // perhaps. Not after Release.
   void WhenMade(std::function<void(const absl::Status& status)> made);
-  // Once it is made: what `there`, the loop of the thread that connects, may do with it.
+  // Returns, once it is made, the view of it for `there`, the loop of the thread that connects.
   std::unique_ptr<WalkedQueuePair> ForWalking(os::EpollLoop& there,
                                               std::shared_ptr<ProviderQueuePair::Walker> walker) const;
 
@@ -87,14 +87,14 @@ class IbvQueuePair final : public QueuePair,
   void WasConnected(std::optional<uint8_t> reads);
   // It may have been walked to Error there.
   void WasWalked();
-  // Flushes what is posted; on the device it has ended when this returns. A device that refuses,
+  // Flushes posted requests; on the device it has ended when this returns. A device that refuses,
   // since it was removed say, has nothing to flush: that is logged.
   void EndConnection();
 
   const Context& context() const { return domain_->context(); }
 
  private:
-  // A receive that was posted before there was a queue pair.
+  // A receive posted before there was a queue pair.
   struct KeptReceive {
     uint64_t position;
     std::vector<Sge> sges;
@@ -141,21 +141,21 @@ class IbvQueuePair final : public QueuePair,
   const std::shared_ptr<SharedReceivesCore> shared_;  // or null
   const QueueBounds bounds_;
   Access remote_access_;
-  std::shared_ptr<ProviderQueuePair> provider_;  // the thread that connects has it, too
-  bool adopted_ = false;                         // what Make says is known here
+  std::shared_ptr<ProviderQueuePair> provider_;  // shared with the thread that connects
+  bool adopted_ = false;                         // true if the result of Make is known here
   absl::Status made_;
   ibv_qp* queue_pair_ = nullptr;  // the provider's; null until it was adopted
-  uint32_t number_ = 0;           // the same
+  uint32_t number_ = 0;           // 0 until it was adopted
   std::vector<KeptReceive> kept_receives_;
   std::function<void(const absl::Status&)> when_made_;
   mutable std::atomic<QueuePairState> state_{QueuePairState::kReset};
   WorkRing sends_;
   WorkRing receives_;
   std::unique_ptr<ReadGate> gate_;  // or null
-  bool awaits_reads_ = false;       // requests wait at the gate
+  bool awaits_reads_ = false;       // true if requests wait at the gate
   std::shared_ptr<QueuePairLife> life_;
-  bool over_ = false;  // Error has been entered, on this thread
-  bool held_ = false;  // by a connection
+  bool over_ = false;  // true if Error has been entered, on this thread
+  bool held_ = false;  // true if a connection holds it
   std::optional<Inbox> inbox_;
 };
 

@@ -22,7 +22,7 @@
 
 namespace tokamak::verbs::ibv {
 
-// A queue pair that draws from a shared queue, as that sees it.
+// A queue pair that draws from a shared queue, for that queue.
 class SharedReceiver {
  public:
   virtual void SharedQueueDropped() = 0;  // it goes to Error
@@ -48,7 +48,7 @@ class SharedReceivesCore final : public SharedReceivesTarget {
   ibv_srq* queue() const { return queue_; }
   const Domain* domain() const { return domain_.get(); }
 
-  // All of them complete their receives on one loop, that of the first.
+  // Returns true if `loop` is that of the first: all of them complete their receives on one loop.
   bool BelongsTo(const base::EventLoop& loop);
   void Add(SharedReceiver& receiver) { receivers_.push_back(&receiver); }
   void Remove(SharedReceiver& receiver);

@@ -9,7 +9,7 @@
 namespace tokamak::verbs::ibv {
 namespace {
 
-// 0, or why not. `walk`: to Init as well.
+// Returns 0, or an errno. `walk`: to Init as well.
 int TryQueuePair(ibv_pd* domain, ibv_cq* queue, const LocalPort& port, uint32_t max_inline, bool walk) {
   ibv_qp_init_attr wanted{};
   wanted.send_cq = wanted.recv_cq = queue;

@@ -1,8 +1,9 @@
-// Trying a device out when it is opened: what it cannot be asked, and whether it works at all.
+// A trial of a device when it is opened: whether it works at all, and a limit that it does not
+// report.
 //
 // Devices may be listed and refuse all work: a container without the right to /dev/infiniband, a
-// driver without its hardware, a library without its provider. So the objects that every transfer
-// needs are made once, and dropped.
+// driver without its hardware, a library without its provider. So the objects of every transfer are
+// made once, and dropped.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -14,8 +15,8 @@
 
 namespace tokamak::verbs::ibv {
 
-// The most inline bytes that a queue pair of `device` is granted (see limits.h), found by trial.
-// Errors: what failed.
+// Returns the most inline bytes that a queue pair of `device` is granted (see limits.h), found by
+// trial. Errors: those of the failed call.
 absl::StatusOr<uint32_t> TryDevice(ibv_context* device, const LocalPort& port);
 
 }  // namespace tokamak::verbs::ibv

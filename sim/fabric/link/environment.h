@@ -1,4 +1,4 @@
-// Environment is what all parts of one fabric share.
+// Environment is shared by all parts of one fabric.
 #pragma once
 
 #include "lib/base/event_loop.h"
@@ -10,7 +10,7 @@ namespace tokamak::sim {
 struct Environment {
   base::EventLoop& loop;  // the network's own
   FramePool& frames;
-  Observer* observer = nullptr;  // or nobody watches
+  Observer* observer = nullptr;  // null: nobody watches
 };
 
 }  // namespace tokamak::sim

@@ -1,6 +1,6 @@
 // FlightRing is a line of frames on their way, with the times at which they arrive.
 //
-// The times stand beside each other, so that who waits for the next frame need not look at it.
+// The times stand beside each other, so the next arrival is known without a look at the frame.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class FlightRing final {
     ring_[(first_ + count_++) & (ring_.size() - 1)] = {frame, arrives};
   }
 
-  // There must be one.
+  // The ring must not be empty.
   Frame* Pop() {
     Frame* frame = ring_[first_].frame;
     first_ = (first_ + 1) & (ring_.size() - 1);

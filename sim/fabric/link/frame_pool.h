@@ -1,4 +1,4 @@
-// FramePool keeps frames for use again: it makes some only where more are in use than ever before.
+// FramePool keeps frames for reuse, and makes some only when more are in use than ever before.
 //
 // Law: every frame that was taken has been given back when the pool goes.
 #pragma once
@@ -20,7 +20,7 @@ class FramePool final {
   FramePool(const FramePool&) = delete;
   FramePool& operator=(const FramePool&) = delete;
 
-  // A frame as whoever had it last left it.
+  // Returns a frame as its last holder left it.
   Frame* Take() {
     ++in_use_;
     if (free_ == nullptr) MakeSome();
@@ -39,7 +39,7 @@ class FramePool final {
   size_t made() const { return made_; }
 
  private:
-  // Frames made at once: as many as there are, within these bounds.
+  // Frames made at once: as many as exist, within these bounds.
   static constexpr size_t kLeastSlab = 32;
   static constexpr size_t kMostSlab = 8192;
 

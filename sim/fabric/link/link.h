@@ -1,9 +1,9 @@
 // Link is one direction of a cable: it puts one frame after the other on the wire, and each arrives
 // at the other end when its last byte has travelled there.
 //
-// There is no queue before it: whoever sends waits until `free_at()`. A link may lose or damage
-// packets (loss_model.h), and be down: then what is on it, and what is sent, is lost. Pause frames
-// are never lost to the loss model: a study that wants that says so by a link that is down.
+// It has no queue: the sender waits until `free_at()`. A link may lose or damage packets
+// (loss_model.h). While it is down it loses the frames on it and those that are sent. The loss
+// model never loses pause frames: a study of that takes the link down.
 //
 // Law: sent == delivered + lost + dropped_down + in_flight(), in frames.
 #pragma once
@@ -31,12 +31,12 @@ struct LinkCounters {
   uint64_t sent_bytes = 0;
   uint64_t pauses_sent = 0;
   uint64_t delivered = 0;
-  uint64_t corrupted = 0;  // of those
+  uint64_t corrupted = 0;  // among the delivered
   uint64_t lost = 0;
   uint64_t dropped_down = 0;
 };
 
-// Where frames come out of a link. Takes the frame over.
+// The end of a link. Takes the frame over.
 class FrameReceiver {
  public:
   virtual ~FrameReceiver() = default;
@@ -45,20 +45,20 @@ class FrameReceiver {
 
 class alignas(64) Link final {
  public:
-  // `from` is the port that sends, for observers.
+  // `from` is the sending port, for observers.
   Link(Environment& environment, const LinkParameters& parameters, const Place& from)
       : environment_(environment), parameters_(parameters), from_(from) {}
   ~Link();
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
-  // Before anything is sent.
+  // Must run before the first frame is sent.
   void Connect(FrameReceiver& to, uint32_t port) {
     to_ = &to;
     to_port_ = port;
   }
 
-  // From now on. The options must be right.
+  // Takes effect now. The options must be valid.
   void SetLoss(const LossOptions& options, const base::Random& random);
 
   void SetUp(bool up);
@@ -67,7 +67,7 @@ class alignas(64) Link final {
   // Sends now; the wire must be free.
   void Transmit(Frame* frame);
 
-  // When the last byte of the last frame has left.
+  // The time at which the last byte of the last frame leaves.
   base::Time free_at() const { return free_at_; }
   bool free() const { return environment_.loop.Now() >= free_at_; }
 
@@ -81,7 +81,7 @@ class alignas(64) Link final {
   void Drop(Frame* frame, DropReason reason, uint64_t* counter);
   void DropFlying();
 
-  // What is looked at for each frame comes first, and is two cache lines.
+  // The members read for each frame come first, in two cache lines.
   Environment& environment_;
   const LinkParameters parameters_;
   base::Time free_at_;
@@ -89,10 +89,10 @@ class alignas(64) Link final {
   uint32_t to_port_ = 0;
   FrameReceiver* to_ = nullptr;
   FlightRing flying_;
-  base::Timer arrival_;  // of the first of them
+  base::Timer arrival_;  // of the first frame in flight
   LinkCounters counters_;
   const Place from_;
-  std::unique_ptr<LossModel> loss_;  // or it loses nothing
+  std::unique_ptr<LossModel> loss_;  // null: it loses nothing
 };
 
 }  // namespace tokamak::sim

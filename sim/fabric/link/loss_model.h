@@ -1,7 +1,7 @@
 // LossModel decides which packets a link loses or damages: by chance, in bursts, or by number.
 //
-// It draws from a stream of its own, so what happens on one link does not depend on others. The
-// bursts are those of Gilbert (1960): a link is good, or bad and loses everything.
+// It draws from a stream of its own, so events on one link do not depend on others. The bursts are
+// those of Gilbert (1960): a link is good, or bad and loses everything.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ namespace tokamak::sim {
 struct LossOptions {
   double rate = 0;            // probability for each packet
   double burst_rate = 0;      // probability for each packet that a burst begins with it
-  double burst_length = 1;    // packets of a burst, on average; at least 1
-  std::vector<uint64_t> nth;  // these packets of the link, in rising order; the first is 1
+  double burst_length = 1;    // mean packets of a burst; at least 1
+  std::vector<uint64_t> nth;  // numbers of the link's packets to lose, rising; the first packet is 1
   double corrupt = 0;         // probability that a packet arrives damaged: its receiver counts and drops it
 
   bool any() const { return rate > 0 || burst_rate > 0 || !nth.empty() || corrupt > 0; }
 
-  // What is wrong with these values, if anything.
+  // Returns the first error in these values.
   absl::Status Check() const;
 };
 
@@ -29,10 +29,10 @@ class LossModel final {
  public:
   enum class Fate : uint8_t { kArrives, kLost, kCorrupt };
 
-  // The options must be right.
+  // The options must be valid.
   LossModel(LossOptions options, const base::Random& random) : options_(std::move(options)), random_(random) {}
 
-  // Of the next packet.
+  // Judges the next packet.
   Fate Judge();
 
  private:

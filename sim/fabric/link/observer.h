@@ -1,8 +1,8 @@
-// Observer is told what happens in a fabric: write-only, so that nothing in it can depend on being
-// watched. Statistics, pictures, packet captures and ns-3's trace sources are made of it.
+// Observer sees the events of a fabric: write-only, so nothing in it can depend on being watched.
+// Statistics, pictures, packet captures and ns-3's trace sources are made of it.
 //
-// Calls come in the order in which things happen, during the event; the loop's Now() is their time.
-// A frame may be looked at during the call only.
+// Calls come in the order of the events, during each; the loop's Now() is their time. A frame may
+// be read during the call only.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace tokamak::sim {
 
-// Why a frame went no further.
+// The reason why a frame was dropped.
 enum class DropReason : uint8_t {
-  kBuffer,         // a switch's shared buffer, or the share of a queue in it, was full
+  kBuffer,         // a switch's shared buffer, or a queue's share of it, was full
   kHeadroom,       // the same for a lossless priority: its headroom was full, too
   kNoRoute,        // no way to its destination is left
   kWatchdog,       // its queue had been paused for too long
@@ -46,23 +46,23 @@ class Observer {
   virtual void OnTransmit(const Place&, const Frame&) {}
   virtual void OnReceive(const Place&, const Frame&) {}
 
-  // On a link the place is that of the sender.
+  // A frame is dropped. On a link the place is that of the sender.
   virtual void OnDrop(const Place&, const Frame&, DropReason) {}
 
-  // The frame has just got its congestion mark; `queue_bytes` is why.
+  // A frame got its congestion mark, because of `queue_bytes`.
   virtual void OnMark(const Place&, const Frame&, uint64_t /*queue_bytes*/) {}
 
-  // The port asks its neighbour to stop (or to go on) sending a priority.
+  // The port asks its neighbour to stop, or resume, sending a priority.
   virtual void OnPauseSent(const Place&, uint8_t /*priority*/, bool /*paused*/) {}
 
-  // The port itself has to stop, or may go on.
+  // The port itself has to stop, or may resume.
   virtual void OnPaused(const Place&, uint8_t /*priority*/, bool /*paused*/) {}
 
   // A NIC sends a congestion notification.
   virtual void OnNotification(const Place&, const Frame&) {}
 
-  // A queue has been paused for too long: from now on what is in it is dropped, or sent
-  // nevertheless; and the end of that.
+  // A queue has been paused for too long: its frames are dropped, or sent nevertheless, from now
+  // on; or that ends.
   virtual void OnWatchdog(const Place&, uint8_t /*priority*/, bool /*storm*/) {}
 };
 

@@ -1,7 +1,7 @@
-// PackedHeaders are a packet's headers as a frame keeps them: as small as they can be, since a
-// large network has a hundred thousand frames on their way.
+// PackedHeaders are a packet's headers as a frame keeps them, as small as possible, since a large
+// network has a hundred thousand frames on their way.
 //
-// What a switch changes or looks at (marks, damage), and the peer's IP address, which a number
+// Members that a switch reads or changes (marks, damage), and the peer's IP address, which a number
 // stands for, are the frame's own.
 #pragma once
 
@@ -12,7 +12,7 @@
 namespace tokamak::sim {
 
 struct PackedHeaders {
-  // Rarely looked at: of atomics' answers, datagrams and immediate data.
+  // Rarely read: for atomics' answers, datagrams and immediate data.
   uint64_t original = 0;
   uint32_t qkey = 0;
   uint32_t immediate = 0;
@@ -58,7 +58,7 @@ struct PackedHeaders {
     ack_request = packet.ack_request;
   }
 
-  // All of a packet's headers but the peer's address, the mark and the damage.
+  // Gives all of a packet's headers except the peer's address, the mark and the damage.
   void Unpack(verbs::soft::PacketHeaders* packet) const {
     packet->original = original;
     packet->qkey = qkey;

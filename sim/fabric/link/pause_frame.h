@@ -1,4 +1,4 @@
-// PauseFrame says for each priority how long the other end of a link shall not send it. (802.1Qbb)
+// PauseFrame states for each priority how long the other end of a link must not send it. (802.1Qbb)
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@ struct PauseFrame {
   // The smallest Ethernet frame, with its preamble and gap.
   static constexpr uint32_t kWireBytes = 64 + 20;
 
-  uint8_t enabled = 0;  // one bit for each priority that the frame speaks of; the others stay as they are
-  std::array<uint16_t, kPriorities> quanta{};  // 0: send again
+  uint8_t enabled = 0;  // one bit for each priority that the frame names; the others stay as they are
+  std::array<uint16_t, kPriorities> quanta{};  // 0: resume
 
   static base::Duration TimeOf(uint16_t quanta, const Rate& rate) { return rate.TimeOf(quanta * kQuantumBytes); }
 };

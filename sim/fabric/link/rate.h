@@ -1,7 +1,7 @@
-// Rate is how fast a wire is, kept as time per byte, so that no division is made for a frame.
+// Rate is a wire's speed, kept as time per byte, so no division is made for a frame.
 //
-// Exact where a byte takes whole picoseconds, as at 10, 25, 40, 50, 100, 200, 400 and 800 Gb/s; to
-// a picosecond for each frame at other rates.
+// It is exact if a byte takes whole picoseconds, as at 10, 25, 40, 50, 100, 200, 400 and 800 Gb/s;
+// to a picosecond for each frame at other rates.
 #pragma once
 
 #include <cstdint>
@@ -18,22 +18,22 @@ class Rate final {
   static constexpr uint64_t kLeast = 1'000'000;         // 1 Mb/s
   static constexpr uint64_t kMost = 8'000'000'000'000;  // 8 Tb/s: a picosecond for each byte
 
-  // Within kLeast and kMost.
+  // `bits` is within kLeast and kMost.
   static constexpr Rate BitsPerSecond(uint64_t bits) { return Rate(bits); }
   static constexpr Rate Gigabits(uint64_t n) { return Rate(n * 1'000'000'000); }
 
-  // "100Gb/s", "2.5 Gb/s", "200Mb/s". kInvalidArgument names the remedy.
+  // Parses "100Gb/s", "2.5 Gb/s", "200Mb/s". kInvalidArgument names the remedy.
   static absl::StatusOr<Rate> Parse(absl::string_view text);
   std::string ToString() const;  // "100 Gb/s"
 
   constexpr uint64_t bits_per_second() const { return bits_per_second_; }
 
-  // How long this many bytes, 16 MiB at most, take to pass.
+  // Returns the time that this many bytes, 16 MiB at most, take to pass.
   constexpr base::Duration TimeOf(uint32_t bytes) const {
     return base::Duration::Picoseconds(static_cast<int64_t>((bytes * scaled_ + kHalf) >> kFraction));
   }
 
-  // How many bytes pass in a time, at most; the last may be partly through.
+  // Returns how many bytes pass in a time, at most; the last may be partly through.
   uint64_t BytesIn(base::Duration time) const;
 
  private:

@@ -1,9 +1,8 @@
 // EcnMarker decides which packets leave a switch with the mark of congestion: none while their
-// queue is shorter than kmin, all from kmax on, and in between a part that grows in a straight line
-// up to pmax.
+// queue is shorter than kmin, all from kmax on, and in between a share that grows linearly to pmax.
 //
-// That is RED (Floyd and Jacobson 1993) on the length of the queue at this moment, as DCQCN (Zhu et
-// al. 2015) has it, with the mark of RFC 3168.
+// That is RED (Floyd and Jacobson 1993) on the momentary length of the queue, as in DCQCN (Zhu et
+// al. 2015), with the mark of RFC 3168.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@ namespace tokamak::sim {
 
 struct EcnOptions {
   uint64_t kmin = 0;  // bytes of a queue
-  uint64_t kmax = 0;  // 0: nothing is marked
+  uint64_t kmax = 0;  // bytes; 0: nothing is marked
   double pmax = 0.2;
 
   absl::Status Check() const;
@@ -25,10 +24,10 @@ class EcnMarker final {
  public:
   EcnMarker(const EcnOptions& options, const base::Random& random) : options_(options), random_(random) {}
 
-  // How likely it is that a packet which makes its queue this long is marked.
+  // Returns the probability that a packet which makes its queue this long is marked.
   double Probability(uint64_t queue_bytes) const;
 
-  // For the next packet.
+  // Draws for the next packet.
   bool Marks(uint64_t queue_bytes) {
     if (options_.kmax == 0 || queue_bytes <= options_.kmin) return false;
     return queue_bytes >= options_.kmax || random_.Chance(Probability(queue_bytes));

@@ -1,9 +1,9 @@
-// EgressPort is the sending half of a port: a queue for each priority, who of them goes next, and
+// EgressPort is the sending half of a port: a queue for each priority, the choice among them, and
 // the pauses that the neighbour asked for.
 //
-// A pause frame goes before everything else, and is made only when its turn has come, so that it
-// says what holds then. A pause stops a priority between frames; it ends by itself when its time is
-// over. (802.1Qbb, 802.1Q clause 36)
+// A pause frame goes before everything else, and is made when its turn has come, so it states what
+// holds then. A pause stops a priority between frames, and ends by itself when its time is over.
+// (802.1Qbb, 802.1Q clause 36)
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@
 
 namespace tokamak::sim {
 
-// Whose port it is.
+// The owner of a port.
 class EgressOwner {
  public:
   virtual ~EgressOwner() = default;
@@ -28,7 +28,7 @@ class EgressOwner {
   // A frame leaves its queue for the wire. Nothing may be enqueued at this port during the call.
   virtual void OnDequeue(uint32_t port, const Frame& frame) = 0;
 
-  // What the pause frame that SendPause asked for shall say.
+  // Returns the pause frame that SendPause asked for.
   virtual PauseFrame MakePause(uint32_t port) = 0;
 
   // The wire is free and nothing can be sent, as TellWhenIdle asked.
@@ -51,29 +51,29 @@ class alignas(64) EgressPort final {
   // Sends the frame when its turn comes, perhaps during the call.
   void Enqueue(Frame* frame);
 
-  // Sends a pause frame next; one that has not left yet will do.
+  // Sends a pause frame next; one that has not left yet suffices.
   void SendPause();
 
-  // The neighbour's.
+  // Obeys a pause frame of the neighbour.
   void OnPause(const PauseFrame& pause);
 
-  // The neighbour forgot, or is another one.
+  // The neighbour forgot its pauses, or is another one.
   void ForgetPauses();
 
-  // Whether pauses of this priority are without effect.
+  // Sets whether pauses of this priority are ignored.
   void Disregard(uint8_t priority, bool disregard);
 
-  // All that waits in a priority.
+  // Takes all waiting frames of a priority.
   FrameQueue TakeQueue(uint8_t priority);
 
-  // Nothing can be sent now though the wire is free.
+  // Returns true if the wire is free and nothing can be sent now.
   bool idle() const { return link_.free() && !Startable(); }
 
-  // One OnIdle, as soon as that is so; never during the call.
+  // Asks for one OnIdle, as soon as that is so; never during the call.
   void TellWhenIdle();
 
   bool paused(uint8_t priority) const { return (paused_ & 1u << priority) != 0; }
-  // Since when, if it is paused; and when the neighbour last asked for it.
+  // The time since which it is paused, if it is; and of the neighbour's last request.
   base::Time paused_since(uint8_t priority) const { return since_[priority]; }
   base::Time last_paused(uint8_t priority) const { return last_paused_[priority]; }
 
@@ -83,7 +83,7 @@ class alignas(64) EgressPort final {
   const Place& place() const { return place_; }
   Link& link() const { return link_; }
 
-  // The owner adds what it alone knows. Pauses that go on are counted up to when they are read.
+  // The owner adds what it alone knows. Pauses that go on are counted up to the time of reading.
   PortCounters& own_counters() { return counters_; }
   PortCounters counters() const;
 
@@ -101,14 +101,14 @@ class alignas(64) EgressPort final {
   void ArmExpiry();
   void OnExpiry();
 
-  // What is looked at for each frame comes first.
+  // The members read for each frame come first.
   Environment& environment_;
   EgressOwner& owner_;
   Link& link_;
   const Place place_;
   uint8_t filled_ = 0;       // a bit for each priority that has frames
-  uint8_t paused_ = 0;       // the same for those that the neighbour stopped
-  uint8_t disregarded_ = 0;  // and for those for which that is without effect
+  uint8_t paused_ = 0;       // a bit for each that the neighbour stopped
+  uint8_t disregarded_ = 0;  // a bit for each whose pauses are ignored
   bool pause_due_ = false;
   bool starting_ = false;
   bool armed_ = false;

@@ -1,4 +1,4 @@
-// FrameQueue is a line of frames, first in, first out, that knows how long it is.
+// FrameQueue is a first-in, first-out line of frames that knows its length.
 #pragma once
 
 #include <cstdint>

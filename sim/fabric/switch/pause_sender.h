@@ -1,5 +1,5 @@
-// PauseSender remembers which priorities of one port the neighbour was asked to stop, says so in
-// pause frames, and says it again before the neighbour would forget.
+// PauseSender remembers which priorities of one port the neighbour was asked to stop, makes the
+// pause frames, and repeats them before the neighbour would resume.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ class PauseSender final {
 
   bool stopped(uint8_t priority) const { return (stopped_ & 1u << priority) != 0; }
 
-  // The neighbour shall stop, or go on, with a priority. Changing it is the caller's decision.
+  // Asks the neighbour to stop, or resume, a priority. The change is the caller's decision.
   void Stop(uint8_t priority, bool stop);
 
-  // All that holds, once more: the neighbour is another one, or has forgotten.
+  // Repeats all that holds: the neighbour is another one, or has forgotten.
   void SayAgain();
 
-  // The frame that is sent now.
+  // Makes the frame that is sent now.
   PauseFrame Make();
 
  private:
@@ -32,7 +32,7 @@ class PauseSender final {
   EgressPort& egress_;
   const uint16_t quanta_;
   uint8_t stopped_ = 0;  // a bit for each priority
-  uint8_t unsaid_ = 0;   // those that the next frame speaks of
+  uint8_t unsaid_ = 0;   // those that the next frame names
   base::Timer refresh_;
 };
 

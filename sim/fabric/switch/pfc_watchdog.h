@@ -1,5 +1,5 @@
 // PfcWatchdog finds the queues of one switch that have been paused for too long, and those that
-// have recovered. What is done about them is its owner's business.
+// have recovered. Its owner acts on them.
 //
 // It sleeps while nothing is paused.
 #pragma once
@@ -18,14 +18,15 @@ namespace tokamak::sim {
 
 class PfcWatchdog final {
  public:
-  // `on_storm` is told of the beginning and of the end of each; from the loop, never during Watch.
+  // `on_storm` runs at the beginning and at the end of each storm, from the loop, never during
+  // Watch.
   PfcWatchdog(base::EventLoop& loop, const WatchdogOptions& options,
               std::function<void(uint32_t port, uint8_t priority, bool storm)> on_storm)
       : loop_(loop), options_(options), on_storm_(std::move(on_storm)) {}
 
   bool enabled() const { return options_.detection > base::Duration(); }
 
-  // The next port.
+  // Adds the next port.
   void AddPort(const EgressPort& port) { ports_.push_back(std::make_unique<Port>(port)); }
 
   // The port got a pause frame.

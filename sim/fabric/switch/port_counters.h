@@ -1,4 +1,5 @@
-// What a port counted, for each of its priorities. None of it changes what the port does.
+// PortCounters are what a port counted, for each of its priorities. None of it changes what the
+// port does.
 #pragma once
 
 #include <array>
@@ -10,7 +11,7 @@
 
 namespace tokamak::sim {
 
-// Frames, but for what says otherwise; pause frames are counted apart.
+// In frames unless stated otherwise; pause frames are counted apart.
 struct PriorityCounters {
   uint64_t received = 0;
   uint64_t received_bytes = 0;
@@ -20,8 +21,8 @@ struct PriorityCounters {
   uint64_t marked = 0;
   uint64_t dropped = 0;          // that were to leave by this port, or came by it and had no way
   uint64_t pauses_sent = 0;      // times that the neighbour was asked to stop
-  uint64_t pauses_received = 0;  // times that the port had to stop; what only prolongs that is not counted
-  base::Duration paused;         // for how long in all; see EgressPort::counters
+  uint64_t pauses_received = 0;  // times that the port had to stop; prolongations are not counted
+  base::Duration paused;         // in all; see EgressPort::counters
   uint64_t storms = 0;           // found by the watchdog
 };
 

@@ -1,7 +1,7 @@
-// RouteTable says by which port a switch sends what is for a destination. Where several are equally
-// good, the flow's hash and the switch's own seed choose, so all packets of a flow take one way.
+// RouteTable maps a destination to a port of a switch. Among equally good ones the flow's hash and
+// the switch's own seed choose, so all packets of a flow take one way.
 //
-// The seed differs from switch to switch: else all those that come by one port of the tier below
+// The seed differs from switch to switch: else all flows that come by one port of the tier below
 // would choose alike, and leave ways unused.
 #pragma once
 
@@ -28,7 +28,7 @@ class RouteTable final {
   uint32_t AddGroup(const std::vector<uint32_t>& ports);
   void Set(uint32_t destination, uint32_t group) { groups_[destination] = group; }
 
-  // kNoPort where there is no way.
+  // Returns kNoPort if there is no way.
   uint32_t Pick(uint32_t destination, uint32_t flow) const {
     if (destination >= groups_.size()) return kNoPort;
     const Group& group = sets_[groups_[destination]];
@@ -46,7 +46,7 @@ class RouteTable final {
 
   uint64_t seed_ = 0;
   std::vector<uint32_t> groups_;         // by destination, a place in sets_
-  std::vector<Group> sets_ = {Group{}};  // the first is that without ports
+  std::vector<Group> sets_ = {Group{}};  // the first has no ports
   std::vector<uint32_t> ports_;
 };
 

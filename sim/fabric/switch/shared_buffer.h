@@ -2,15 +2,13 @@
 // be stopped.
 //
 // A frame is accounted twice: at the port and priority by which it came (ingress), and at those by
-// which it leaves (egress). Ingress has three parts, taken in this order: what is reserved for
-// every port and priority, the shared part, and for lossless priorities the headroom, which holds
-// what still comes while a neighbour is being stopped. A queue's share is at most alpha times what
-// is free of the shared part, the dynamic threshold of Choudhury and Hahne (1998), so that busy
-// queues leave room for others. Lossless priorities are bounded at ingress only, lossy ones at
-// both.
+// which it leaves (egress). Ingress has three parts, taken in this order: the reserve of every port
+// and priority, the shared part, and for lossless priorities the headroom, which holds what still
+// comes while a neighbour is being stopped. A queue's share is at most alpha times the free part of
+// the shared memory, the dynamic threshold of Choudhury and Hahne (1998), so busy queues leave room
+// for others. Lossless priorities are bounded at ingress only, lossy ones at both.
 //
-// Law: what is used never exceeds the buffer; a lossless frame is refused only where its headroom
-// is full.
+// Law: used() never exceeds the buffer; a lossless frame is refused only if its headroom is full.
 #pragma once
 
 #include <array>
@@ -35,40 +33,41 @@ struct BufferOptions {
 };
 
 struct PfcOptions {
-  uint8_t lossless = 0x09;  // a bit for each priority; 0 and 3, where RoCE usually is. None: no PFC
+  uint8_t lossless = 0x09;  // a bit for each priority; 0 and 3, where RoCE usually is. 0: no PFC
 
-  // Bytes of an ingress port and priority. 0: the dynamic threshold; it is asked to go on when it
-  // is below by twice a frame.
+  // Bytes of an ingress port and priority. 0: the dynamic threshold. The neighbour resumes when
+  // usage is below by twice a frame.
   uint64_t xoff = 0;
   uint64_t xon = 0;
-  uint64_t headroom = 0;    // 0: as much as HeadroomOf says
-  base::Duration response;  // how long neighbours take to obey
-  uint16_t quanta = 65535;  // of a pause; told again after half of that
+  uint64_t headroom = 0;    // bytes; 0: HeadroomOf
+  base::Duration response;  // time that neighbours take to obey
+  uint16_t quanta = 65535;  // of a pause; repeated after half of that
 };
 
-// How much may still come by a link after a frame crossed the threshold: that frame itself; what is
-// sent while the pause frame waits for one that has begun, is put on the wire, travels, is obeyed,
-// and waits there for one that has begun; and what is on its way then.
+// Returns how many bytes may still come by a link after a frame crossed the threshold: that frame
+// itself; what is sent while the pause frame waits for one that has begun, is put on the wire,
+// travels, is obeyed, and waits there for one that has begun; and what is on its way then.
 uint64_t HeadroomOf(const LinkParameters& link, uint32_t mtu, base::Duration response);
 
 class SharedBuffer final {
  public:
   SharedBuffer(const BufferOptions& options, const PfcOptions& pfc) : options_(options), pfc_(pfc) {}
 
-  // The next port, and the link by which frames come to it.
+  // Adds the next port, with the link by which frames come to it.
   void AddPort(const LinkParameters& link);
 
-  // Once all ports are there. kInvalidArgument: what is set aside for them leaves nothing to share.
+  // Must run once all ports are there. kInvalidArgument: their reserves leave nothing to share.
   absl::Status Start();
 
   bool lossless(uint8_t priority) const { return (pfc_.lossless & 1u << priority) != 0; }
 
   // Takes room for a frame that came by `ingress` and is to leave by `egress`. Returns false,
-  // changing nothing, when there is none.
+  // changing nothing, if there is none.
   [[nodiscard]] bool Take(uint32_t ingress, uint32_t egress, uint8_t priority, uint32_t bytes);
   void Release(uint32_t ingress, uint32_t egress, uint8_t priority, uint32_t bytes);
 
-  // Whether the neighbour at a port is to be stopped, or may go on. Between the two: as it was.
+  // Return whether the neighbour at a port is to be stopped, or may resume. Between the two nothing
+  // changes.
   bool AboveXoff(uint32_t port, uint8_t priority) const;
   bool BelowXon(uint32_t port, uint8_t priority) const;
 

@@ -1,10 +1,9 @@
 // Switch receives whole frames, looks up where each goes, and queues it there: output queues in a
 // shared buffer.
 //
-// Forwarding itself takes no time: a frame that comes to a free port leaves at once. What a switch
-// knows beside its ports lies in parts of their own: memory and thresholds (SharedBuffer), marks
-// (EcnMarker), who goes next (ClassScheduler), ways (RouteTable), pauses that it sends
-// (PauseSender) and obeys (EgressPort), queues that never move again (PfcWatchdog).
+// Forwarding takes no time: a frame to a free port leaves at once. Its parts: memory and thresholds
+// (SharedBuffer), marks (EcnMarker), order (ClassScheduler), ways (RouteTable), pauses that it
+// sends (PauseSender) and obeys (EgressPort), queues that never move again (PfcWatchdog).
 //
 // Law: received == sent + dropped + queued(), in frames without pause frames.
 #pragma once
@@ -40,18 +39,18 @@ struct SwitchOptions {
 
 class Switch final : public FrameReceiver, private EgressOwner {
  public:
-  // `node` is its number for observers. What it draws comes from `random`.
+  // `node` is its number for observers. Draws come from `random`.
   Switch(Environment& environment, const SwitchOptions& options, uint32_t node, const base::Random& random);
   ~Switch() override = default;
 
-  // The next port, sending into `out`; frames come by a link that is connected to it. Both links
-  // have the same parameters.
+  // Adds the next port, which sends into `out`; frames come by a link that is connected to it. Both
+  // links have the same parameters.
   uint32_t AddPort(Link& out);
 
-  // Once all ports are there.
+  // Must run once all ports are there.
   absl::Status Start() { return buffer_.Start(); }
 
-  // From now on; what is queued stays where it is.
+  // Takes effect now; queued frames stay where they are.
   void SetRoutes(RouteTable routes) { routes_ = std::move(routes); }
 
   // The cable at a port went down or came up.
@@ -96,7 +95,7 @@ class Switch final : public FrameReceiver, private EgressOwner {
   SharedBuffer buffer_;
   RouteTable routes_;
   PfcWatchdog watchdog_;
-  std::vector<std::unique_ptr<Port>> ports_;  // stay where they are
+  std::vector<std::unique_ptr<Port>> ports_;  // at stable addresses
 };
 
 }  // namespace tokamak::sim

@@ -1,5 +1,5 @@
-// What a switch does about a queue that is paused and never released: a broken host, or switches
-// that wait for each other in a circle.
+// WatchdogOptions say what a switch does about a queue that is paused and never released: by a
+// broken host, or by switches that wait for each other in a circle.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@ namespace tokamak::sim {
 
 struct WatchdogOptions {
   enum class Action : uint8_t {
-    kDrop,     // what is in the queue, and what comes for it, is dropped
-    kForward,  // the pause is disregarded
+    kDrop,     // frames in the queue, and those that come for it, are dropped
+    kForward,  // the pause is ignored
   };
 
-  base::Duration detection;                            // paused for as long as this without a break; 0: no watchdog
-  base::Duration restoration = base::Milliseconds(1);  // after this long without another pause, all is well again
+  base::Duration detection;                            // paused for this long without a break; 0: no watchdog
+  base::Duration restoration = base::Milliseconds(1);  // recovered after this long without another pause
   Action action = Action::kDrop;
 };
 

@@ -1,4 +1,4 @@
-// Generators draw the topologies that studies use. Numbers are at least 1; fat-tree's k is even.
+// Generators draw the topologies of studies. Numbers are at least 1; fat-tree's k is even.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace tokamak::sim {
 
-// What all of them ask for.
+// Options of all generators.
 struct GeneratorOptions {
   LinkParameters host;    // between hosts and switches
   LinkParameters uplink;  // between switches
@@ -22,10 +22,10 @@ Topology Pair(const GeneratorOptions& options);
 // Hosts around one switch.
 Topology Star(const GeneratorOptions& options, uint32_t hosts);
 
-// As many hosts on each side, a switch for each side, and one cable between them.
+// The same number of hosts on each side, a switch for each side, and one cable between them.
 Topology Dumbbell(const GeneratorOptions& options, uint32_t hosts_per_side);
 
-// Switches in a row, with hosts at each: what goes all the way shares every cable with what goes
+// Switches in a row, with hosts at each: traffic over all cables shares every one with traffic over
 // one.
 Topology ParkingLot(const GeneratorOptions& options, uint32_t switches, uint32_t hosts_per_switch);
 

@@ -1,5 +1,5 @@
 // Routes are the shortest ways through a topology, by number of cables: for each switch and
-// destination all ports from which one goes on. Hosts do not forward.
+// destination all ports on a shortest way. Hosts do not forward.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace tokamak::sim {
 
-// A table for each switch, in their order. `up` says for each cable whether it may be used; a
-// table's seed depends on the switch's place alone. Destinations are interfaces, numbered host by
-// host.
+// Returns a table for each switch, in their order. `up` tells for each cable whether it may be
+// used; a table's seed depends on the switch's place alone. Destinations are interfaces, numbered
+// host by host.
 std::vector<RouteTable> FindRoutes(const Topology& topology, const std::vector<bool>& up, const base::Random& random);
 
 }  // namespace tokamak::sim

@@ -1,8 +1,7 @@
 // Topology is a drawing of a network: hosts, switches, and the cables between them.
 //
 // Generators (generators.h) and files (topology_file.h) draw it with a TopologyBuilder;
-// SwitchedFabric builds what it shows. Nodes are numbered, hosts first, then switches, as they
-// stand here.
+// SwitchedFabric builds it. Nodes are numbered in the order here, hosts first, then switches.
 #pragma once
 
 #include <array>
@@ -52,7 +51,7 @@ struct Topology {
   const SwitchNode& switch_at(uint32_t node) const { return switches[node - hosts.size()]; }
   uint32_t interfaces() const;  // of all hosts
 
-  // kInvalidArgument: what is wrong, by name.
+  // kInvalidArgument names the mistake.
   absl::Status Check() const;
 };
 

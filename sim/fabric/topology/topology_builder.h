@@ -1,5 +1,5 @@
-// TopologyBuilder draws a Topology node by node and cable by cable, and hands out addresses and
-// ports as they come: 10.0.0.1, 10.0.0.2 and so on, and port 0, 1 and so on.
+// TopologyBuilder draws a Topology node by node and cable by cable, and hands out addresses
+// (10.0.0.1, 10.0.0.2, ...) and ports (0, 1, ...) in order.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ class TopologyBuilder final {
   uint32_t AddHost(std::string name, std::vector<verbs::Address> addresses);
   uint32_t AddSwitch(std::string name, const SwitchOptions& options);
 
-  // From the next port of `a` to the next of `b`.
+  // Connects the next port of `a` with the next of `b`.
   void Connect(uint32_t a, uint32_t b, const LinkParameters& parameters);
   void Connect(Topology::Cable cable);
 
-  // The port after the last that has a cable.
+  // Returns the port after the last that has a cable.
   Topology::End NextPort(uint32_t node) const { return {node, next_port_[node]}; }
 
   Topology& topology() { return topology_; }
@@ -33,7 +33,7 @@ class TopologyBuilder final {
   uint32_t interfaces_ = 0;
 };
 
-// 10.0.0.1 for 0, and so on.
+// Returns 10.0.0.1 for 0, and so on.
 verbs::Address AddressOfInterface(uint32_t number);
 
 }  // namespace tokamak::sim

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-// A file that asks for more than this is a mistake.
+// More nodes in a file are a mistake.
 constexpr uint32_t kMostNodes = 65536;
 constexpr uint32_t kMostPorts = 1024;  // of a switch or a host
 constexpr uint32_t kMostWeight = 1000;
@@ -128,7 +128,7 @@ void ReadLoss(JsonObject* parent, const char* key, LossOptions* loss) {
   }
 }
 
-// A generator's numbers.
+// The numbers of a generator.
 class Numbers final {
  public:
   explicit Numbers(JsonObject& file) : file_(file) {}

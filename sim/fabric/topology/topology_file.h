@@ -1,5 +1,5 @@
-// TopologyFile turns JSON, as docs/simulation.md describes it, into a Topology: either a generator
-// and its numbers, or hosts, switches and cables one by one.
+// TopologyFile turns JSON, as in docs/simulation.md, into a Topology: either a generator and its
+// numbers, or hosts, switches and cables one by one.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace tokamak::sim {
 
-// kInvalidArgument: one sentence that names what is wrong and where. The topology has been checked.
+// Returns a checked topology. kInvalidArgument: one sentence that names the mistake and its place.
 absl::StatusOr<Topology> ParseTopology(absl::string_view text);
 absl::StatusOr<Topology> TopologyFromJson(const nlohmann::json& value);
 

@@ -1,5 +1,5 @@
-// BorrowedDevice is a device that belongs to somebody else: a NIC that a node shares with the
-// scenario's messages.
+// BorrowedDevice is a device that another object owns: a NIC that a node shares with the scenario's
+// messages.
 #pragma once
 
 #include <functional>

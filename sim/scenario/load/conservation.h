@@ -1,4 +1,4 @@
-// Conservation: nothing disappears in a fabric. Whatever was sent has arrived, was dropped and
+// Conservation: nothing disappears in a fabric. Every frame sent has arrived, was dropped and
 // counted, or is still somewhere; see the laws in the headers of sim/fabric.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace tokamak::sim {
 
-// Where that is not so, a sentence for each place. `at_rest`: nothing is queued or on its way, so
+// Returns a sentence for each place that breaks it. `at_rest`: nothing is queued or on its way, so
 // buffers must be empty, too.
 std::vector<std::string> FindUnaccounted(SwitchedFabric& fabric, bool at_rest);
 

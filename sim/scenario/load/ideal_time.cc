@@ -55,7 +55,7 @@ base::Duration IdealTimes::Of(const Transfer& transfer) {
 }
 
 base::Duration IdealTimes::Through(const Way& way, const std::vector<uint32_t>& packets) {
-  std::vector<base::Duration> free(way.size());  // when each cable has sent what came so far
+  std::vector<base::Duration> free(way.size());  // when each cable has sent everything so far
   base::Duration here;
   for (uint32_t bytes : packets) {
     here = base::Duration();
@@ -71,7 +71,7 @@ IdealTimes::Way IdealTimes::FindWay(uint32_t from, uint32_t to) const {
   const Topology::End& source = interfaces_[from];
   const Topology::End& target = interfaces_[to];
   const auto is = [](const Topology::End& a, const Topology::End& b) { return a.node == b.node && a.port == b.port; };
-  // From the target: by which cable a node comes closer to it.
+  // From the target: the cable by which a node comes closer to it.
   std::vector<uint32_t> next(topology_.nodes(), kNobody);
   std::vector<bool> known(topology_.nodes());
   std::deque<uint32_t> nodes = {target.node};

@@ -1,9 +1,9 @@
-// IdealTimes says how long a transfer takes when it has the network to itself: its slowdown in a
-// run is measured against that.
+// IdealTimes computes how long a transfer takes when it has the network to itself: its slowdown in
+// a run is measured against that.
 //
 // It counts every packet over every cable, stored and forwarded by each switch, and the
-// acknowledgement back; nothing is held back by windows or rates. Of several shortest ways the
-// first counts. An idle network takes exactly as long (two_hosts in scenarios/).
+// acknowledgement back, without windows or rates. The first of several shortest ways counts. An
+// idle network takes exactly as long (two_hosts in scenarios/).
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,15 @@ class IdealTimes final {
   // The topology must outlive it.
   IdealTimes(const Topology& topology, uint32_t mtu);
 
-  // From the first bit of the first packet until the request completes where it was posted.
+  // Returns the time from the first bit of the first packet until the request completes at its
+  // poster.
   base::Duration Of(const Transfer& transfer);
 
  private:
-  using Way = std::vector<const LinkParameters*>;  // its cables, in order
+  using Way = std::vector<const LinkParameters*>;  // cables, in order
 
   Way FindWay(uint32_t from, uint32_t to) const;
-  // When the last of these packets, by their bytes on the wire, has arrived.
+  // Returns the time at which the last of these packets, by their bytes on the wire, has arrived.
   static base::Duration Through(const Way& way, const std::vector<uint32_t>& packets);
 
   const Topology& topology_;
@@ -36,7 +37,7 @@ class IdealTimes final {
   std::vector<bool> ipv6_;
   std::vector<std::vector<uint32_t>> cables_;  // of each node
 
-  // Many transfers go the same way.
+  // A cache: many transfers go the same way.
   uint32_t last_from_ = UINT32_MAX;
   uint32_t last_to_ = UINT32_MAX;
   Way way_;

@@ -20,10 +20,10 @@ class PayloadMemory final {
   absl::Span<uint8_t> source() const { return {base_, bytes_}; }
   absl::Span<uint8_t> sink() const { return {base_ + bytes_, bytes_}; }
 
-  // What a region of it needs beside its rights.
+  // The flags that a region of it needs beside its rights.
   verbs::Access flags() const { return phantom_ ? verbs::kPhantom : verbs::kLocalRead; }
 
-  // The first `bytes` bytes have arrived as they were sent.
+  // Checks that the first `bytes` bytes have arrived as they were sent.
   void Expect(uint32_t bytes);
   bool Right() const;
 

@@ -1,7 +1,7 @@
-// PhantomRegistration makes an arena known to a NIC that moves its lengths and not its bytes.
+// PhantomRegistration registers an arena with a NIC that moves its lengths and not its bytes.
 //
-// What a node itself reads and writes there, as the bookkeeping of its store and eager messages, is
-// as real as ever.
+// Reads and writes by the node itself, such as its store's bookkeeping and eager messages, stay
+// real.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
-// Sampler looks at the queues of a run, and at what its workloads send, at regular intervals.
+// Sampler reads the queues of a run, and the progress of its workloads, at regular intervals.
 //
-// Nobody knows beforehand how long a run is: once there are too many samples every other one is
-// dropped, and the time between them doubles. What it keeps of a queue is the most that was seen.
+// The length of a run is not known beforehand: when there are too many samples every other one is
+// dropped, and the interval doubles. It keeps the most of a queue that it saw.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ class Sampler final {
  public:
   struct PortSample {
     uint64_t queued = 0;      // bytes, of the data's priority
-    uint64_t sent_bytes = 0;  // so far, the same
-    base::Duration paused;    // so far, the same
+    uint64_t sent_bytes = 0;  // so far, of the same priority
+    base::Duration paused;    // so far, of the same priority
   };
   struct Sample {
     base::Duration time;  // since Start
@@ -27,14 +27,14 @@ class Sampler final {
     std::vector<Traffic::GroupCounters> groups;
   };
 
-  // All must outlive it. `priority` is the one to look at.
+  // The arguments must outlive it. `priority` is the one to sample.
   Sampler(base::EventLoop& loop, const OutputSettings& settings, const std::vector<FabricPort>& ports, uint8_t priority,
           const Traffic& traffic)
       : loop_(loop), settings_(settings), ports_(ports), priority_(priority), traffic_(traffic) {}
 
   void Start();
 
-  // The last sample, now.
+  // Takes the last sample, now.
   void Stop();
 
   const std::vector<Sample>& samples() const { return samples_; }

@@ -44,7 +44,7 @@ std::string NodeName(uint32_t host) { return absl::StrCat("n", host); }
 
 }  // namespace
 
-// Of which only what is touched is there.
+// Only touched pages exist.
 class StoreHost::Memory final {
  public:
   explicit Memory(size_t size) : size_(size) {
@@ -122,7 +122,7 @@ SimulatedNodeOptions StoreHost::NodeOptions() {
   machine.listen = scenario_.topology.hosts[number_].addresses[0];
   machine.listen.port = kPort;
   machine.endpoint = scenario_.store.endpoint;
-  // As those of connections in use.
+  // The slots of connections in use.
   if (scenario_.store.connect_before) machine.endpoint.first_slots = machine.endpoint.receive_slots;
   machine.endpoint.reliability.ack_timeout = scenario_.nic.ack_timeout;
   machine.endpoint.reliability.retry_count = static_cast<uint8_t>(scenario_.nic.retries);

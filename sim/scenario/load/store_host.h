@@ -1,8 +1,8 @@
 // StoreHost is a host of a scenario that runs a node: its memory, its NICs as rails, and a program
 // that puts and gets objects.
 //
-// The node has a processor of its own, so that what it spends delays nobody else; the NICs are
-// those of the scenario, and so on the network's loop.
+// The node has a processor of its own, so its work delays nobody else; the NICs are those of the
+// scenario, and so on the network's loop.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ class StoreHost final {
  public:
   using Done = std::function<void(const StoreReport&)>;
 
-  // All must outlive it, the devices included. `number` is the host's in the topology. Errors:
-  // those of Machine::Assemble.
+  // The arguments, the devices included, must outlive it. `number` is the host's in the topology.
+  // Errors: those of Machine::Assemble.
   static absl::StatusOr<std::unique_ptr<StoreHost>> Open(VirtualTime& time, const Scenario& scenario, uint32_t number,
                                                          absl::Span<verbs::Device* const> devices);
   ~StoreHost();
@@ -40,17 +40,17 @@ class StoreHost final {
   // Joins the directory, which host 0 serves.
   void Start();
 
-  // It has joined, and the directory knows all that it has.
+  // Returns true if it has joined, and the directory knows its objects.
   bool settled() const;
 
-  // Asked for now; `done` runs in a task of the node's loop. What was got is released at once.
+  // Starts now; `done` runs in a task of the node's loop. A got object is released at once.
   void Put(const std::string& object, uint64_t bytes, Done done);
   void Get(const std::string& object, transport::Protocol protocol, base::Duration timeout, Done done);
 
-  // Deletes it on this node alone, where it is.
+  // Deletes it on this node alone, if it is here.
   void Drop(const std::string& object);
 
-  // Real payload: what was got is what was put.
+  // Real payload: true if every get has returned the bytes of the put.
   bool payload_is_right() const { return right_; }
 
  private:
@@ -72,8 +72,8 @@ class StoreHost final {
   StoreHost(VirtualTime& time, const Scenario& scenario, uint32_t number);
   absl::Status OpenRail(verbs::Device& device);
   const HostCosts& costs() const { return scenario_.costs[number_]; }
-  // Half of what a program waits for its node beside the node's own work: it has a processor of its
-  // own, so this is no time of the node's.
+  // Half of a program's wait for its node beside the node's own work: the program has a processor
+  // of its own, so this is no time of the node's.
   base::Timer Later(base::Task task) { return loop_->RunAfter(costs().client_round_trip / 2, std::move(task)); }
   SimulatedNodeOptions NodeOptions();
   node::Machine& machine() const { return node_->machine(); }
@@ -89,7 +89,7 @@ class StoreHost final {
   std::vector<Rail> rails_;
   std::unique_ptr<SimulatedNode> node_;
   store::Owner me_{};
-  std::map<base::ObjectId, StoreReport> pulled_;  // how each object came here last
+  std::map<base::ObjectId, StoreReport> pulled_;  // the last pull of each object
   std::vector<std::unique_ptr<Asked>> asked_;
   bool right_ = true;
 };

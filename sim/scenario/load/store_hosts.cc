@@ -11,12 +11,11 @@
 namespace tokamak::sim {
 namespace {
 
-constexpr base::Duration kFirstPause = base::Microseconds(10);  // before it is looked whether all are ready
+constexpr base::Duration kFirstPause = base::Microseconds(10);  // before the first look whether all are ready
 constexpr base::Duration kMostPause = base::Milliseconds(1);
-constexpr base::Duration kMostPatience = base::Seconds(1);  // with a connection; then it is made when it is needed
+constexpr base::Duration kMostPatience = base::Seconds(1);  // with a connection; after it, it is made on demand
 
-// What `to` gets to be connected: the first engines by the smallest object, those for bulk by the
-// smallest that is.
+// The object that `to` gets to be connected: the smallest, or the smallest that goes by bulk.
 std::string HelloOf(uint32_t from, uint32_t to, bool bulk) {
   return absl::StrCat(bulk ? "bulk" : "hello", from, "-", to);
 }
@@ -57,7 +56,8 @@ void StoreHosts::AwaitAll(base::Duration pause, base::Task then) {
   });
 }
 
-// An object that finds no room is told by those who get it: there is none.
+// Puts the objects that exist before the time begins. One that finds no room is missing for its
+// gets.
 void StoreHosts::PutFirst(base::Task ready) {
   for (uint32_t i = 0; i < scenario_.objects.size(); ++i) {
     const StoreObject& object = scenario_.objects[i];
@@ -74,12 +74,13 @@ void StoreHosts::PutFirst(base::Task ready) {
   });
 }
 
-// From each host that gets to those that put it, one after the other: each gets something that
-// nobody else has; connections for bulk are made the same way. Each begins with a different one, so
-// that none is asked by all at once.
+// Connects each getting host to the hosts that put its objects, one after the other, by getting
+// something that nobody else has; connections for bulk are made the same way. Each begins with a
+// different peer, so no host is asked by all at once.
 void StoreHosts::Connect() {
   const auto count = static_cast<uint32_t>(hosts_.size());
-  std::vector<std::set<std::pair<uint32_t, bool>>> distances(count);  // to those whom it gets from, and whether by bulk
+  // to the hosts that it gets from, and whether for bulk
+  std::vector<std::set<std::pair<uint32_t, bool>>> distances(count);
   for (const Transfer& one : scenario_.transfers) {
     if (one.way != Transfer::Way::kGet || one.from == one.to) continue;
     const uint32_t from = host_of_[one.from], to = host_of_[one.to];
@@ -104,7 +105,7 @@ void StoreHosts::ConnectNext(uint32_t host) {
   peers_[host].pop_back();
   ++underway_;
   const std::string hello = HelloOf(peer.host, host, peer.bulk);
-  // By READ: the queue pairs for large objects are there, too, when the time begins.
+  // By READ: the queue pairs for large objects exist, too, when the time begins.
   hosts_[host]->Get(hello, transport::Protocol::kRead, kMostPatience, [this, host, peer, hello](const StoreReport&) {
     --underway_;
     if (peer.bulk) {

@@ -18,25 +18,25 @@ namespace tokamak::sim {
 
 class StoreHosts final {
  public:
-  // The device of an interface, by number.
+  // Returns the device of an interface, by number.
   using Devices = std::function<verbs::Device&(uint32_t interface)>;
 
-  // All must outlive it. `loop` is the network's. Errors: those of StoreHost::Open.
+  // The arguments must outlive it. `loop` is the network's. Errors: those of StoreHost::Open.
   static absl::StatusOr<std::unique_ptr<StoreHosts>> Open(VirtualTime& time, base::EventLoop& loop,
                                                           const Scenario& scenario, const Devices& devices);
 
-  // All nodes join, put what is to be there before, and connect as Scenario::store says; `ready`
-  // runs when all that is done, and the directory knows it.
+  // Has all nodes join, put the objects that exist before, and connect as Scenario::store says;
+  // `ready` runs when that is done, and the directory knows it.
   void Prepare(base::Task ready);
 
-  // A put or a get of the scenario; `done` runs in a later task.
+  // Starts a put or a get of the scenario; `done` runs in a later task.
   void Begin(const Transfer& transfer, StoreHost::Done done);
 
   bool payload_is_right() const;
 
  private:
   StoreHosts(base::EventLoop& loop, const Scenario& scenario) : loop_(loop), scenario_(scenario) {}
-  // Whom to connect to, and whether for bulk.
+  // A host to connect to, and whether for bulk.
   struct Peer {
     uint32_t host = 0;
     bool bulk = false;
@@ -54,7 +54,7 @@ class StoreHosts final {
   std::vector<std::unique_ptr<StoreHost>> hosts_;  // as in the topology
   std::vector<uint32_t> host_of_;                  // each interface
   uint32_t underway_ = 0;                          // puts and gets before the time begins
-  std::vector<std::vector<Peer>> peers_;           // of each host: those to connect to, the next one last
+  std::vector<std::vector<Peer>> peers_;           // by host: the peers to connect to, the next one last
   base::Timer look_;
 };
 

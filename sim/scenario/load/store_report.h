@@ -1,4 +1,4 @@
-// StoreReport says what became of a put or a get through the store.
+// StoreReport is the outcome of a put or a get through the store.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace tokamak::sim {
 
 struct StoreReport {
   absl::Status status;
-  // Of a get that brought the object here; kAuto: it was here already.
+  // For a get that pulled the object; kAuto: it was here already.
   transport::Protocol protocol = transport::Protocol::kAuto;
   std::optional<uint32_t> holder;  // the host that it came from, by its number in the topology
 };

@@ -11,7 +11,7 @@ namespace {
 
 using verbs::Opcode;
 
-// Beyond these bits an id is that of a receive, which nobody waits for.
+// Ids with this bit are those of receives, which nobody waits for.
 constexpr uint64_t kReceive = uint64_t{1} << 32;
 
 uint32_t Largest(const std::vector<Transfer>& transfers) {

@@ -1,9 +1,9 @@
 // Traffic carries out the transfers of a scenario: a software NIC at every interface, reliable
 // connections between them, and requests when their time has come.
 //
-// A message has a connection to itself while it runs. Connections are made when they are needed,
-// by hand, so no message of a connection manager is in the way, and used again by later transfers
-// between the same NICs. Puts and gets are handed to the hosts' nodes, which share the NICs.
+// A message has a connection to itself while it runs. Connections are made on demand, by hand, so
+// no message of a connection manager is in the way, and reused by later transfers between the same
+// NICs. Puts and gets go to the hosts' nodes, which share the NICs.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ class Traffic final {
     kWaiting,  // for its time, or another transfer
     kRunning,
     kFinished,
-    kFailed,   // `status` says why
+    kFailed,   // see `status`
     kBlocked,  // the transfer that it waits for failed
   };
 
@@ -46,33 +46,33 @@ class Traffic final {
     StoreReport report;  // of a put or a get
   };
 
-  // What the transfers of one workload have sent so far. Of gets, what has arrived.
+  // The bytes sent by the transfers of one workload so far; for gets, those that arrived.
   struct GroupCounters {
-    uint64_t bytes_sent = 0;  // payload, whatever is sent again included
+    uint64_t bytes_sent = 0;  // payload, with repetitions
     uint32_t running = 0;
   };
 
-  // The loop, on which everything happens, the fabric and the scenario must outlive it. Errors:
-  // those of OpenSoftDevice.
+  // The loop of all events, the fabric and the scenario must outlive it. Errors: those of
+  // OpenSoftDevice.
   static absl::StatusOr<std::unique_ptr<Traffic>> Open(base::EventLoop& loop, SwitchedFabric& fabric,
                                                        const Scenario& scenario);
 
-  // The NIC of an interface, by number.
+  // Returns the NIC of an interface, by number.
   verbs::Device& device(uint32_t interface) { return *nics_[interface].device; }
 
-  // The scenario's time begins now. `stores`, where something goes through the store, must outlive
+  // Begins the scenario's time now. `stores`, null if nothing goes through the store, must outlive
   // the transfers.
   void Start(StoreHosts* stores);
 
-  // No transfer runs or waits.
+  // Returns true if no transfer runs or waits.
   bool over() const { return ended_ == scenario_.transfers.size(); }
 
   const std::vector<Progress>& progress() const { return progress_; }
   std::vector<GroupCounters> Groups() const;
   uint64_t bytes_finished() const { return bytes_finished_; }
-  verbs::soft::DeviceCounters counters() const;  // of all NICs together, but for `rate`
+  verbs::soft::DeviceCounters counters() const;  // of all NICs together, except `rate`
 
-  // Real payload: what has arrived is what was sent. Always true for phantom payload.
+  // Real payload: true if it arrived as sent. Always true for phantom payload.
   bool PayloadIsRight() const { return memory_.Right(); }
 
  private:
@@ -85,13 +85,13 @@ class Traffic final {
     std::vector<std::unique_ptr<verbs::QueuePair>> queue_pairs;
   };
 
-  // Between two NICs; bytes go from the first to the second, whoever asks for them.
+  // Two NICs; bytes go from the first to the second, whichever asks for them.
   struct Connection {
     Nic* from;
     Nic* to;
     verbs::QueuePair* at_from;
     verbs::QueuePair* at_to;
-    uint64_t sent_before = 0;  // by the queue pair that sends, when the present transfer began
+    uint64_t sent_before = 0;  // by the sending queue pair, when the present transfer began
   };
 
   Traffic(base::EventLoop& loop, SwitchedFabric& fabric, const Scenario& scenario);
@@ -123,13 +123,13 @@ class Traffic final {
 
   StoreHosts* stores_ = nullptr;
   base::Time begin_;
-  std::vector<uint32_t> by_start_;  // transfers that wait for nothing but their time
+  std::vector<uint32_t> by_start_;  // transfers that wait only for their time
   size_t next_start_ = 0;
   base::Timer start_timer_;
   std::deque<base::Timer> delayed_;  // transfers that waited for another one, and then for their time
   std::vector<std::vector<uint32_t>> followers_;
   std::vector<Progress> progress_;
-  std::vector<Connection*> used_;  // by each transfer that runs
+  std::vector<Connection*> used_;  // by running transfer
   std::vector<uint32_t> running_;
   std::vector<uint64_t> group_sent_;  // by transfers that have ended
   size_t ended_ = 0;

@@ -1,13 +1,13 @@
-// CmChannel is an event channel of librdmacm on a loop: it reads events as they come and hands each
-// to whom its id belongs.
+// CmChannel is an event channel of librdmacm on a loop, which hands each event to the owner of its
+// id.
 //
 // librdmacm makes rdma_destroy_id and rdma_migrate_id wait until all events of the id are
-// acknowledged. So an event is copied and acknowledged before anybody hears of it, and neither ever
-// waits.
+// acknowledged. So an event is copied and acknowledged before its sink hears of it, and neither
+// call ever waits.
 //
-// Law: an id's events go to the sink that it was made with, and to nobody once the id was destroyed
+// Law: an id's events go to the sink that it was made with, and to none once the id was destroyed
 // or moved to another channel.
-// Thread rule: the loop's. Kept alive by the ids on it: who owns an id owns a share.
+// Thread rule: the loop's. Each id on it owns a share of it.
 #pragma once
 
 #include <rdma/rdma_cma.h>
@@ -27,16 +27,16 @@ struct CloseCmChannel {
 };
 using CmChannelHandle = std::unique_ptr<rdma_event_channel, CloseCmChannel>;
 
-// A channel whose rdma_get_cm_event does not wait. kUnavailable: there is no rdma_cm here; the text
-// says what to do.
+// Opens a channel whose rdma_get_cm_event does not wait. kUnavailable: there is no rdma_cm here;
+// the text names the remedy.
 absl::StatusOr<CmChannelHandle> OpenCmChannel();
 
 // A copy of an rdma_cm_event.
 struct CmEvent {
   rdma_cm_event_type type = RDMA_CM_EVENT_ADDR_RESOLVED;
   int status = 0;            // 0; -errno; or, positive, InfiniBand's reason for a rejection
-  rdma_cm_id* id = nullptr;  // of a CONNECT_REQUEST: a new one, which is the receiver's
-  uint8_t peer_serves = 0;   // reads: the peer's responder resources
+  rdma_cm_id* id = nullptr;  // of a CONNECT_REQUEST: a new one, which the receiver owns
+  uint8_t peer_serves = 0;   // READs: the peer's responder resources
   uint8_t peer_asks = 0;     // and its initiator depth
   uint8_t private_data_size = 0;
   std::array<uint8_t, 256> bytes{};
@@ -44,7 +44,7 @@ struct CmEvent {
   absl::Span<const uint8_t> private_data() const { return {bytes.data(), private_data_size}; }
 };
 
-// What an id's context points to: who hears of it.
+// The target of an id's context.
 class CmSink {
  public:
   // May destroy the id, the sink and the channel's last share.
@@ -54,8 +54,8 @@ class CmSink {
   ~CmSink() = default;
 };
 
-// Reads one event and acknowledges it; false when there is none now. `context`: that of the id that
-// hears of it.
+// Reads one event and acknowledges it; returns false if there is none now. `context` is that of the
+// id of the sink.
 bool TakeCmEvent(rdma_event_channel* channel, CmEvent* event, void** context);
 
 class CmChannel final : public std::enable_shared_from_this<CmChannel> {

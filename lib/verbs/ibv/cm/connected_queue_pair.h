@@ -1,8 +1,7 @@
-// ConnectedQueuePair is what a connection over real verbs holds, whoever makes it: a queue pair,
-// and the handler that hears what becomes of it.
+// ConnectedQueuePair is a connection's queue pair and handler, over any connection manager of real
+// verbs.
 //
-// Law: the handler may drop the connection, and this with it: telling it is the last that a
-// connection does in a call.
+// Law: the handler may drop the connection, and this with it: a connection calls it last.
 // Thread rule: the queue pair's loop's.
 #pragma once
 
@@ -28,11 +27,11 @@ class ConnectedQueuePair final {
 
   absl::Status Walk(const Step& step) { return queue_pair_->Walk(step.attributes, step.mask); }
 
-  // Flushes what is posted. A device that refuses, since it was removed say, has nothing to flush:
+  // Flushes posted requests. A device that refuses, since it was removed say, has nothing to flush:
   // that is logged.
   void WalkToError();
 
-  // The handler looks at `private_data` during the call only.
+  // The handler reads `private_data` during the call only.
   void TellEstablished(absl::Span<const uint8_t> private_data, uint32_t path_mtu);
   void TellEnd(ConnectionEvent::Kind kind, absl::Status why, absl::Span<const uint8_t> private_data);
 

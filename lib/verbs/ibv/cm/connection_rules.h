@@ -1,13 +1,13 @@
-// What both connection managers of real verbs agree on: which options and queue pairs they take,
-// and what two sides settle.
+// Connection rules of both connection managers of real verbs: valid options and queue pairs, and
+// the negotiation of two sides.
 //
-// rdma_cm carries 56 bytes each way (RDMA_PS_TCP: CM's 92 less the header of 36) and lets nobody
-// but the side that asks name a path MTU, which over RoCE is always that of its own port. So the
-// last four of the 56 bytes are ours: both sides say there how large their packets may be. That
-// leaves 52 to the application. Who does not say so (another program's rdma_cm) is taken at the
-// word of its route; where that is too much for us there is no connection.
+// rdma_cm carries 56 bytes each way (RDMA_PS_TCP: CM's 92 less the header of 36). Only its asking
+// side can name a path MTU, which over RoCE is always that of its own port. So the last four of the
+// 56 bytes are ours: both sides state there how large their packets may be. That leaves 52 to the
+// application. For a peer without them (another program's rdma_cm) the route's MTU counts; if that
+// is too much for us there is no connection.
 //
-//   byte   0 .. 51   the application's, zeros behind what it sent
+//   byte   0 .. 51   the application's, then zeros
 //         52, 53     0x54 0x4b
 //         54         version: 1
 //         55         path MTU: 1 = 256 .. 5 = 4096, as IBV_MTU_*
@@ -26,7 +26,7 @@
 
 namespace tokamak::verbs::ibv {
 
-// Requests to one listener that may be unanswered; further ones are rejected.
+// The most unanswered requests of one listener; further ones are rejected.
 constexpr size_t kMaxUnanswered = 64;
 
 constexpr size_t kCarriedPrivateData = 56;
@@ -35,7 +35,7 @@ constexpr size_t kRdmaCmPrivateData = kCarriedPrivateData - kPathTail;  // Limit
 
 using CarriedData = std::array<uint8_t, kCarriedPrivateData>;
 
-// What a peer's private data says. All of it is untrusted.
+// The contents of a peer's private data. All of it is untrusted.
 struct Carried {
   std::array<uint8_t, kRdmaCmPrivateData> private_data{};
   std::optional<uint32_t> path_mtu;  // bytes
@@ -49,26 +49,26 @@ Carried ReadCarried(absl::Span<const uint8_t> bytes);  // of any length
 // that has passed.
 absl::Status CheckConnectOptions(const ConnectOptions& options, size_t max_private_data);
 
-// kInvalidArgument: nobody can be reached at `service` from `own`.
+// kInvalidArgument: `service` is not reachable from `own`.
 absl::Status CheckService(const Address& service, const Address& own);
 
-// The smaller of what we allow, what the peer told and what the route carries. kFailedPrecondition:
-// the peer told nothing, or something else than it may, and will send more than we can take.
+// Returns the smallest of our limit, the peer's and the route's. kFailedPrecondition: the peer
+// stated none, or an invalid one, and will send more than we can take.
 absl::StatusOr<uint32_t> AgreeOnPathMtu(uint32_t own, std::optional<uint32_t> told, uint32_t route);
-// The side that asked hears the other's decision: it is to be kept.
+// The asking side checks the other's decision, which it has to keep.
 absl::StatusOr<uint32_t> KeepPathMtu(uint32_t own, std::optional<uint32_t> told, uint32_t route);
 
-// Our reads, lowered to what the device can and to what the peer serves and asks for.
+// Returns our reads, lowered to what the device can and to what the peer serves and asks for.
 ReliabilityOptions AgreeOnReads(ReliabilityOptions ours, uint32_t max_reads, uint8_t peer_serves, uint8_t peer_asks);
 
-// A request that counts among the unanswered of its listener (kMaxUnanswered) until it is answered,
-// or until it was decided what the answer will be: who answers on another thread says so at once.
+// A request that counts among the unanswered of its listener (kMaxUnanswered) until its answer is
+// sent, or decided: an answer on another thread is decided at once.
 class CountedRequest : public ConnectionRequest {
  public:
   virtual void Decided() = 0;  // from any thread
 };
 
-// A queue pair that is ours while a connection lasts. Move-only.
+// A queue pair held for the time of a connection. Move-only.
 class HeldQueuePair final {
  public:
   // kInvalidArgument: it is no queue pair of this kind of device. kFailedPrecondition: it is not in

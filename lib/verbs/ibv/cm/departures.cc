@@ -51,7 +51,7 @@ Departures::~Departures() {
 }
 
 void Departures::Disconnect(rdma_cm_id* id) {
-  // Where there is nothing left to disconnect it fails, and the id is destroyed just as well.
+  // With nothing left to disconnect it fails, and the id is destroyed all the same.
   const bool told = rdma_disconnect(id) == 0;
   Add(id, told ? MonotonicMilliseconds() + kLongestGoodbye.milliseconds() : 0);
 }
@@ -76,7 +76,7 @@ void Departures::Add(rdma_cm_id* id, int64_t until) {
     const base::MutexLock lock(mutex_);
     arrived_.push_back({id, until});
   }
-  // Also for events that came with the id: the kernel moves them without a word.
+  // Also wakes the thread for events that came with the id: the kernel moves them silently.
   const uint64_t one = 1;
   PCHECK(write(wake_.get(), &one, sizeof(one)) == sizeof(one) || errno == EAGAIN);
 }

@@ -1,18 +1,16 @@
-// Departures is where ids of librdmacm go that nobody holds any more, until the kernel is done with
-// them.
+// Departures takes ids of librdmacm that nobody holds any more, until the kernel is done with them.
 //
-// To disconnect takes a message and its answer, which may be lost and repeated for seconds; to
-// destroy an id may wait for the kernel's own work on it. Neither is anything that a loop, or the
-// program that dropped a connection, should wait for: so both are done by a thread that sleeps
-// otherwise.
+// To disconnect takes a message and its answer, which may be repeated for seconds; to destroy an id
+// may wait for the kernel. A thread does both, so neither a loop nor a program that drops a
+// connection waits.
 //
-// Ids that wait for an answer of the application are kept here too (Keep): they belong to no loop.
+// Ids that wait for the application's answer are kept here too (Keep): they belong to no loop.
 //
-// Not for ids that listen: librdmacm leaves the requests that wait for one behind when it changes
-// its channel, and nobody gets hold of them any more.
+// Not for ids that listen: when such an id changes its channel, librdmacm leaves its waiting
+// requests behind, out of reach.
 //
-// Thread rule: from any thread. An id given here is not touched by the giver any more (but for one
-// that was only kept).
+// Thread rule: from any thread. The giver must not touch an id any more (except one that was only
+// kept).
 #pragma once
 
 #include <rdma/rdma_cma.h>
@@ -32,14 +30,14 @@ namespace tokamak::verbs::ibv {
 
 class Departures final {
  public:
-  // How long an id may wait for the peer's answer to its goodbye, and how many may: the oldest is
-  // destroyed when there are more.
+  // The longest wait of an id for the peer's answer to its goodbye, and the most ids that wait:
+  // beyond it the oldest is destroyed.
   static constexpr base::Duration kLongestGoodbye = base::Seconds(15);
   static constexpr size_t kMaxGoodbyes = 4096;
 
   static absl::StatusOr<std::unique_ptr<Departures>> Start();
 
-  // Destroys what is left at once; a goodbye that was sent is not repeated then.
+  // Destroys the remaining ids at once; a goodbye that was sent is not repeated then.
   ~Departures();
   Departures(const Departures&) = delete;
   Departures& operator=(const Departures&) = delete;
@@ -47,11 +45,11 @@ class Departures final {
   // Sends the peer a goodbye and destroys `id` when it is answered.
   void Disconnect(rdma_cm_id* id);
 
-  // Destroys `id`; a peer that waits for an answer is told that there will be none.
+  // Destroys `id`, and rejects a peer that waits for an answer.
   void Destroy(rdma_cm_id* id);
 
-  // `id`, which no event is expected for, changes to this one's channel and stays its owner's.
-  // Errors as rdma_migrate_id.
+  // Moves `id`, which no event is expected for, to this channel; its owner stays the same. Errors
+  // as rdma_migrate_id.
   absl::Status Keep(rdma_cm_id* id);
 
  private:
@@ -65,14 +63,14 @@ class Departures final {
   void Add(rdma_cm_id* id, int64_t until);
   void Run();
   void ReadEvents();
-  int DestroyWhoIsDue();  // how long until the next, in milliseconds; -1: there is none
+  int DestroyWhoIsDue();  // returns the time until the next, in milliseconds; -1: there is none
 
   const CmChannelHandle channel_;
   const os::FileDescriptor wake_;
   base::Mutex mutex_;
   std::deque<Leaving> arrived_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::deque<Leaving> leaving_;  // the thread's own, in the order in which they came
+  std::deque<Leaving> leaving_;  // the thread's own, in the order of their arrival
   std::thread thread_;
 };
 

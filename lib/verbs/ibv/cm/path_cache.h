@@ -1,9 +1,9 @@
-// PathCache keeps what InfiniBand's subnet manager answered: the way to each peer, so that
-// connecting again, or with a further queue pair, asks it nothing.
+// PathCache keeps the paths that InfiniBand's subnet manager gave, so connecting to a peer again
+// does not ask it.
 //
 // A path may be out of date: the manager gave the peer another LID, or took a link out of its
-// routes. So paths are forgotten where connecting by them failed, all of them when the port tells
-// of a change (ChangesPaths), and each after kLifetime.
+// routes. So a path is forgotten when connecting by it failed, all of them when the port reports a
+// change (ChangesPaths), and each after kLifetime.
 //
 // Law: at most kMaxPaths; the oldest goes first.
 // Thread rule: from any thread.
@@ -24,11 +24,11 @@
 
 namespace tokamak::verbs::ibv {
 
-// What the kernel is told (RDMA_OPTION_IB_PATH) for a path that it found out: the only one, both
+// Returns the option (RDMA_OPTION_IB_PATH) for a path that the kernel found out: the only one, both
 // ways, for the connection's making too.
 ibv_path_data ToPathData(const ibv_sa_path_rec& path);
 
-// Whether paths that were found out before this event of the port are to be asked for again.
+// Returns whether paths found out before this event of the port must be asked for again.
 bool ChangesPaths(const ibv_async_event& event, uint8_t port);
 
 class PathCache final {
@@ -39,7 +39,7 @@ class PathCache final {
   using Clock = uint64_t (*)();  // nanoseconds; never goes back
   explicit PathCache(Clock clock) : clock_(clock) {}
 
-  // The path to the host of `peer`, whatever its port.
+  // Returns the path to the host of `peer`; the port does not matter.
   std::optional<ibv_path_data> Find(const Address& peer);
   void Keep(const Address& peer, const ibv_path_data& path);
   void Forget(const Address& peer);
@@ -49,7 +49,7 @@ class PathCache final {
   using Host = decltype(Address::ip);
   struct Path {
     ibv_path_data data;
-    uint64_t kept;  // when, by clock_
+    uint64_t kept;  // time by clock_
   };
 
   bool IsOld(const Path& path) const;

@@ -16,7 +16,7 @@
 namespace tokamak::verbs::ibv {
 namespace {
 
-// Whether rdma_cm would use `port` of `device` for `address`.
+// Returns whether rdma_cm would use `port` of `device` for `address`.
 absl::StatusOr<bool> LeadsTo(rdma_event_channel* channel, const Address& address, const std::string& device,
                              uint8_t port) {
   rdma_cm_id* id = nullptr;

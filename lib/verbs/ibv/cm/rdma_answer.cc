@@ -28,7 +28,7 @@ absl::Status CheckAnswer(const rdma_conn_param& answer, LinkKind link, QueuePair
 }
 
 absl::Status AnswerStatus(int error, absl::string_view call) {
-  // iWARP has a word of its own where the TCP connection below is gone.
+  // iWARP has an errno of its own for a broken TCP connection below.
   if (error != EINVAL && error != ECONNRESET) return ErrnoStatus(error, call);
   return absl::CancelledError(absl::StrCat("the peer does not wait for this connection any more (", call, ")"));
 }

@@ -1,12 +1,11 @@
-// The passive side's answer over librdmacm: what it may say, and what it means when the kernel does
-// not take it.
+// The passive side's answer over librdmacm: its valid contents, and the meaning of the kernel's
+// refusal.
 //
-// The kernel has one word, EINVAL, for two things: nobody waits for the answer any more, and the
-// answer is wrong. It cannot be asked which it was: it rejects by itself what rdma_accept fails at,
-// so the id is in no state for anything then, and the event that tells of an asker's departure
-// comes after that departure has changed the id's state. Therefore what the answer says is checked
-// before, against all that rdma_cm, iw_cm and their providers look at, and from then on EINVAL can
-// only be the departure.
+// The kernel returns EINVAL both when the asker has gone and when the answer is wrong. It cannot be
+// asked which: a failed rdma_accept rejects the request, so the id's state allows nothing then, and
+// the event of an asker's departure comes after the departure has changed that state. Therefore the
+// answer is checked before, against all that rdma_cm, iw_cm and their providers look at; after that
+// EINVAL can only be the departure.
 //
 // Pure functions.
 #pragma once
@@ -22,14 +21,14 @@
 
 namespace tokamak::verbs::ibv {
 
-// kInvalidArgument: `answer`, for a queue pair in `state`, would be refused by a device with
-// `max_reads` whoever asked: too many reads, more private data than the smallest that is carried,
-// no queue pair. kFailedPrecondition: the queue pair is in no state to be connected: on iWARP it
-// has left Init, elsewhere it was not brought to ReadyToSend. Any of them is a mistake of ours.
+// kInvalidArgument: a device with `max_reads` would refuse `answer`, for a queue pair in `state`,
+// from any asker: too many reads, more private data than the smallest that is carried, no queue
+// pair. kFailedPrecondition: the queue pair cannot be connected in this state: on iWARP it has left
+// Init, elsewhere it was not brought to ReadyToSend. Both are mistakes of ours.
 absl::Status CheckAnswer(const rdma_conn_param& answer, LinkKind link, QueuePairState state, uint32_t max_reads);
 
-// What `error` of `call` says about an answer that was checked: kCancelled when the asker has gone,
-// else as ErrnoStatus. `call` is rdma_accept, or rdma_init_qp_attr for a state that it knows (Init,
+// Maps `error` of `call` for a checked answer: kCancelled if the asker has gone, else as
+// ErrnoStatus. `call` is rdma_accept, or rdma_init_qp_attr for a state that it knows (Init,
 // ReadyToReceive, ReadyToSend).
 absl::Status AnswerStatus(int error, absl::string_view call);
 

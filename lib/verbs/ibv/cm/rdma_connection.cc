@@ -74,7 +74,7 @@ absl::Status RdmaConnection::Accept(rdma_cm_id* id, const RdmaOffer& offer) {
   }
   phase_ = Phase::kOver;
   if (walked_) queue_pair_.WalkToError();
-  rdma_reject(id, nullptr, 0);  // where the peer gave up by itself there is nobody to tell
+  rdma_reject(id, nullptr, 0);  // no effect if the peer gave up by itself
   ReleaseId(false);
   return absl::Status(status.code(), absl::StrCat("accept ", peer_.ToString(), ": ", status.message()));
 }
@@ -154,8 +154,7 @@ absl::Status RdmaConnection::ResolveRoute() {
   return ErrnoStatus(errno, absl::StrCat("rdma_resolve_route ", peer_.ToString()));
 }
 
-// InfiniBand: tells the kernel the way that its subnet manager told us before. The event is the
-// same.
+// InfiniBand: gives the kernel the path that its subnet manager gave before. The event is the same.
 bool RdmaConnection::TakeKnownPath() {
   if (port_.link != LinkKind::kInfiniBand) return false;
   std::optional<ibv_path_data> path = core_->paths().Find(peer_);
@@ -192,7 +191,7 @@ void RdmaConnection::OnAnswer(const CmEvent& event) {
     if (!mtu.ok()) return mtu.status();
     path_mtu_ = *mtu;
     if (port_.link == LinkKind::kIwarp) {
-      // Providers do not agree on which of the event's two numbers is which.
+      // Providers disagree on which of the event's two numbers is which.
       const uint8_t least = std::min(event.peer_serves, event.peer_asks);
       const ReliabilityOptions reliability = AgreeOnReads(reliability_, core_->options().max_reads, least, least);
       queue_pair_->WasConnected(reliability.reads_outstanding);
@@ -204,14 +203,14 @@ void RdmaConnection::OnAnswer(const CmEvent& event) {
     return rdma_establish(id_) == 0 ? absl::OkStatus() : ErrnoStatus(errno, "rdma_establish");
   }();
   if (status.ok()) return Establish(carried.private_data);
-  rdma_reject(id_, nullptr, 0);  // the peer waits for our last word; where it does not, it hears of the id's end
+  rdma_reject(id_, nullptr, 0);  // the peer waits for our last word; else it hears of the id's end
   End(Kind::kUnreachable, status);
 }
 
 void RdmaConnection::OnRejected(const CmEvent& event) {
   if (active_ && port_.link != LinkKind::kIwarp && event.status == kStaleConnection) {
-    // Its kernel takes our number for one that it knows from before, ends that and will have room
-    // then.
+    // The peer's kernel still has our number from an earlier connection; it ends that, and will
+    // have room then.
     stale_delay_ = stale_delay_ * 2;
     return TryAgain(stale_delay_ / 2);
   }
@@ -228,8 +227,8 @@ void RdmaConnection::TryAgain(base::Duration delay) {
   });
 }
 
-// What the route carries, in bytes: InfiniBand's subnet manager, or the MTU of the asking side's
-// RoCE port.
+// Returns the route's MTU in bytes: from InfiniBand's subnet manager, or of the asking side's RoCE
+// port.
 absl::StatusOr<uint32_t> RdmaConnection::RouteMtu() {
   if (port_.link == LinkKind::kIwarp) return kMaxMtu;
   Step step;
@@ -237,7 +236,7 @@ absl::StatusOr<uint32_t> RdmaConnection::RouteMtu() {
   return MtuBytes(step.attributes.path_mtu);
 }
 
-// What the queue pair is to be told on its step to `state`.
+// Gets the queue pair's attributes for its step to `state`.
 absl::Status RdmaConnection::AskKernel(ibv_qp_state state, Step* step) {
   CHECK(state == IBV_QPS_INIT || state == IBV_QPS_RTR || state == IBV_QPS_RTS) << state;  // the kernel knows no others
   step->attributes.qp_state = state;
@@ -249,7 +248,7 @@ absl::Status RdmaConnection::WalkToReadyToSend(const ReliabilityOptions& reliabi
   if (port_.link == LinkKind::kIwarp) return absl::OkStatus();
   walked_ = true;
   if (port_.link ==
-      LinkKind::kInfiniBand) {  // the route's partition need not be the one that the queue pair was made in
+      LinkKind::kInfiniBand) {  // the route's partition may differ from the one that the queue pair was made in
     Step init;
     if (absl::Status status = AskKernel(IBV_QPS_INIT, &init); !status.ok()) return status;
     init.attributes.qp_access_flags = AccessFlags(queue_pair_->remote_access());
@@ -297,7 +296,7 @@ void RdmaConnection::End(Kind kind, absl::Status why, absl::Span<const uint8_t> 
   if (kind == Kind::kUnreachable) core_->paths().Forget(peer_);
   deadline_.Cancel();
   next_.Cancel();
-  // A queue pair that no answer came for is left in Init, good for another attempt.
+  // A queue pair without an answer stays in Init, good for another attempt.
   if (walked_ || peer_may_wait || kind == Kind::kDisconnected) queue_pair_.WalkToError();
   ReleaseId(peer_may_wait);
   queue_pair_.TellEnd(kind, std::move(why), private_data);

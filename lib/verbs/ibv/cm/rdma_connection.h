@@ -1,5 +1,5 @@
-// RdmaConnection is one connection over librdmacm, from its first step to its end: an id, and what
-// it means for a queue pair.
+// RdmaConnection is one connection over librdmacm, from its first step to its end: an id and its
+// queue pair.
 //
 // Law: one kEstablished at most, then one kDisconnected at most; or one kRejected or kUnreachable;
 // nothing after any end.
@@ -22,7 +22,7 @@
 
 namespace tokamak::verbs::ibv {
 
-// A request as rdma_cm told of it.
+// A request as rdma_cm presented it.
 struct RdmaOffer {
   Carried carried;
   uint8_t peer_serves = 0;  // reads
@@ -31,30 +31,29 @@ struct RdmaOffer {
 
 class RdmaConnection final : public Connection, private CmSink {
  public:
-  // `options` were checked. Nothing happens yet.
+  // `options` are valid. Does nothing yet.
   RdmaConnection(std::shared_ptr<RdmaCmCore> core, std::shared_ptr<CmChannel> channel, HeldQueuePair queue_pair,
                  const Address& peer, const ConnectOptions& options, ConnectionHandler handler);
   ~RdmaConnection() override;
 
   const Address& peer() const override { return peer_; }
 
-  // The active side's first step. What goes wrong is an event.
+  // Starts the active side. Failures are events.
   void Start();
 
-  // The passive side's. Takes over `id`, which is on no loop's channel. When it fails the peer was
-  // rejected.
+  // Starts the passive side. Takes over `id`, which is on no loop's channel. A failure has rejected
+  // the peer.
   absl::Status Accept(rdma_cm_id* id, const RdmaOffer& offer);
 
  private:
   enum class Phase { kNew, kAddress, kRoute, kAsked, kAnswered, kUp, kOver };
 
-  // A peer that still believes in an earlier life of our queue pair's number is asked again after
-  // this, doubling.
+  // The first delay before a peer is asked again that still has an earlier life of our queue pair's
+  // number; doubles.
   static constexpr base::Duration kStaleDelay = base::Milliseconds(20);
 
-  // The kernel looks for the peer's link address so long before it looks again, doubling: where
-  // that comes at once, as over a virtual cable, Linux misses the news of it and would sleep for
-  // all the time that it was given.
+  // The kernel's first wait for the peer's link address before it looks again; doubles. If that
+  // comes at once, as over a virtual cable, Linux misses it and would sleep for the whole wait.
   static constexpr base::Duration kAddressPatience = base::Milliseconds(20);
 
   void OnCmEvent(const CmEvent& event) override;
@@ -92,14 +91,14 @@ class RdmaConnection final : public Connection, private CmSink {
 
   Phase phase_ = Phase::kNew;
   bool active_ = true;
-  bool path_is_known_ = false;  // from before: the subnet manager was not asked
-  bool walked_ = false;         // the queue pair has left Init
+  bool path_is_known_ = false;  // true if it was cached: the subnet manager was not asked
+  bool walked_ = false;         // true if the queue pair has left Init
   rdma_cm_id* id_ = nullptr;
   uint32_t path_mtu_ = 0;
   base::Duration stale_delay_ = kStaleDelay;
   base::Duration address_patience_ = kAddressPatience;
   base::Timer deadline_;
-  base::Timer next_;  // a step that is not to be taken inside a call, or not yet
+  base::Timer next_;  // a step to be taken outside of a call, or later
 };
 
 }  // namespace tokamak::verbs::ibv

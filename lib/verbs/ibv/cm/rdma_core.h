@@ -1,5 +1,5 @@
-// What all handles of one RdmaConnectionManager share, and keep alive: the device's facts, a
-// channel for each loop, the thread for goodbyes.
+// RdmaCore is shared by all handles of one RdmaConnectionManager: the device's facts, a channel for
+// each loop, the thread for goodbyes.
 //
 // Thread rule: from any thread.
 #pragma once
@@ -29,18 +29,18 @@ class RdmaCmCore final {
   Departures& departures() { return *departures_; }
   PathCache& paths() { return paths_; }
 
-  // The loop's channel, made where there is none. On the loop's thread.
+  // Returns the loop's channel, and makes it if there is none. On the loop's thread.
   absl::StatusOr<std::shared_ptr<CmChannel>> ChannelOf(os::EpollLoop& loop);
 
-  // Tells rdma_cm our traffic class, if it has one: before the route of `id` is looked for,
-  // or somebody listens there.
+  // Sets our traffic class at rdma_cm, if there is one: before the route of `id` is resolved, or it
+  // listens.
   absl::Status SetTrafficClass(rdma_cm_id* id) const;
 
   // kFailedPrecondition: rdma_cm bound the id to another device or port than ours.
   absl::Status CheckDevice(const rdma_cm_id* id) const;
 
-  // An attempt from our own address found it at our device (OK), or not, for this reason. The first
-  // of either kind is logged: what to do, and that it is over.
+  // An attempt from our own address found it at our device (OK), or not, for this reason. Logs the
+  // first of either kind: the remedy, and the end of the trouble.
   void NoteOwnAddress(const absl::Status& found);
 
   // Between these, first data for the queue pair makes the connection of `id`.

@@ -74,7 +74,7 @@ absl::StatusOr<std::unique_ptr<RdmaListener>> RdmaListener::Listen(std::shared_p
   if (rdma_bind_addr(listener->id_, where.get()) != 0) return failed("rdma_bind_addr");
   if (absl::Status status = listener->core_->CheckDevice(listener->id_); !status.ok()) return status;
   if (absl::Status status = listener->core_->SetTrafficClass(listener->id_); !status.ok()) return status;
-  if (rdma_listen(listener->id_, 0) != 0) return failed("rdma_listen");  // 0: as many as the kernel takes
+  if (rdma_listen(listener->id_, 0) != 0) return failed("rdma_listen");  // 0: the kernel's most
   listener->address_ = address;
   listener->address_.port = ntohs(rdma_get_src_port(listener->id_));
   return listener;
@@ -88,8 +88,8 @@ RdmaListener::RdmaListener(std::shared_ptr<RdmaCmCore> core, std::shared_ptr<CmC
 
 RdmaListener::~RdmaListener() { Close(); }
 
-// Here and not by departures: the port is free again when this returns; and requests that nobody
-// saw are rejected, while they would not go with the id to another channel.
+// Here and not by departures: the port is free again when this returns; and requests that were not
+// presented are rejected, while they would not go with the id to another channel.
 void RdmaListener::Close() {
   rdma_cm_id* const id = std::exchange(id_, nullptr);
   if (id != nullptr && rdma_destroy_id(id) != 0) PLOG(ERROR) << "rdma_destroy_id";

@@ -1,7 +1,7 @@
 // Listening over librdmacm: RdmaListener, and RdmaRequest for each peer that asks.
 //
-// A request that was presented is on no loop's channel, so it outlives its listener and may be
-// answered from the loop of any queue pair.
+// A presented request is on no loop's channel, so it outlives its listener and may be answered from
+// the loop of any queue pair.
 #pragma once
 
 #include <rdma/rdma_cma.h>
@@ -19,7 +19,7 @@
 
 namespace tokamak::verbs::ibv {
 
-// Requests of one listener that wait for their answer.
+// The number of one listener's requests that wait for an answer.
 using Unanswered = std::atomic<size_t>;
 
 class RdmaRequest final : public CountedRequest {
@@ -32,14 +32,14 @@ class RdmaRequest final : public CountedRequest {
   const Address& peer() const override { return peer_; }
   absl::Span<const uint8_t> private_data() const override { return offer_.carried.private_data; }
 
-  // A failure beyond wrong options or a wrong queue pair rejects the peer.
+  // A failure, except for wrong options or a wrong queue pair, rejects the peer.
   absl::StatusOr<std::unique_ptr<Connection>> Accept(QueuePair& queue_pair, const ConnectOptions& options,
                                                      ConnectionHandler handler) override;
   void Reject(absl::Span<const uint8_t> private_data) override;
   void Decided() override;
 
  private:
-  rdma_cm_id* Answer();  // it is no longer unanswered; the id is the caller's
+  rdma_cm_id* Answer();  // no longer unanswered; the caller owns the id
 
   const std::shared_ptr<RdmaCmCore> core_;
   const std::shared_ptr<Unanswered> unanswered_;

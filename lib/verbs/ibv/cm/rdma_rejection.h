@@ -1,4 +1,4 @@
-// What events of librdmacm that bring no connection say, in words.
+// The meaning, in words, of events of librdmacm that bring no connection.
 #pragma once
 
 #include <string>
@@ -9,9 +9,10 @@ namespace tokamak::verbs::ibv {
 
 // InfiniBand's reasons to reject that we act upon. (12.6.7.2)
 constexpr int kStaleConnection = 10;  // the peer remembers an earlier connection of this queue pair's number
-constexpr int kConsumerReject = 28;   // the peer's application said no
+constexpr int kConsumerReject = 28;   // rejected by the peer's application
 
-// "nobody listens at this port", "connection timed out": by the event's kind and status.
+// Returns, by the event's kind and status, "nobody listens at this port", "connection timed out" or
+// the like.
 std::string EventText(const CmEvent& event);
 
 }  // namespace tokamak::verbs::ibv

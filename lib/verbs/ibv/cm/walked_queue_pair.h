@@ -1,6 +1,6 @@
-// WalkedQueuePair is what the thread that connects (call_thread.h) has of a queue pair: its number
-// and the right to walk it, but none to post. The queue pair itself is its loop's, and may be gone
-// any moment; then no step is taken any more.
+// WalkedQueuePair is the connecting thread's (call_thread.h) view of a queue pair: its number and
+// the right to walk it, but none to post. The queue pair itself is its loop's, and may be gone any
+// moment; then no step is taken any more.
 //
 // Thread rule: the thread that connects.
 #pragma once
@@ -39,7 +39,7 @@ class WalkedQueuePair final : public QueuePair, public Connectable {
   bool Hold() override { return !std::exchange(held_, true); }
   void Release() override { held_ = false; }
 
-  // As WasConnected was told; of iWARP.
+  // The argument of WasConnected; iWARP only.
   std::optional<uint8_t> reads() const { return reads_; }
 
   // QueuePair.
@@ -56,7 +56,7 @@ class WalkedQueuePair final : public QueuePair, public Connectable {
   const std::shared_ptr<ProviderQueuePair> provider_;
   const std::shared_ptr<ProviderQueuePair::Walker> walker_;
   const Facts facts_;
-  QueuePairState state_ = QueuePairState::kInit;  // that it was walked to
+  QueuePairState state_ = QueuePairState::kInit;  // reached by its last step
   std::optional<uint8_t> reads_;
   bool held_ = false;
 };

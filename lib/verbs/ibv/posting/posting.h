@@ -1,8 +1,8 @@
-// How requests of ours become work requests of libibverbs: checked against what verbs.h promises,
-// then translated into arrays of fixed size, so that posting allocates nothing.
+// Posting checks our requests against the promises of verbs.h, and translates them into libibverbs'
+// work requests in arrays of fixed size, so it allocates nothing.
 //
-// Providers check little and each something else, so the checks are ours. A piece of length 0 is
-// left out: to some devices it means 2^31 bytes.
+// Providers check little, and differ in what they check, so the checks are ours. An Sge of length 0
+// is left out: to some devices it means 2^31 bytes.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -18,19 +18,19 @@
 
 namespace tokamak::verbs::ibv {
 
-// Work requests in one call of the provider, and the pieces of all of them.
+// Work requests in one call of the provider, and the Sges of all of them.
 constexpr size_t kBatchRequests = 16;
 constexpr size_t kBatchSges = 64;
 static_assert(kBatchSges >= kMaxSges, "a batch takes one request at least");
 
-// What one queue was made for.
+// The sizes that one queue was made with.
 struct QueueBounds {
   uint32_t max_sges = 1;
   uint32_t max_inline = 0;  // bytes
 };
 
-// kUnimplemented: a capability that the device lacks. kInvalidArgument: outside of the limits. What
-// a bind names is not looked at.
+// kUnimplemented: a capability that the device lacks. kInvalidArgument: outside of the limits. The
+// memory of a bind is not checked.
 absl::Status CheckSend(const SendRequest& request, const Limits& limits, const QueueBounds& bounds);
 absl::Status CheckReceive(const ReceiveRequest& request, const Limits& limits, const QueueBounds& bounds);
 absl::Status QueueFull(uint32_t depth);
@@ -50,14 +50,14 @@ class Batch final {
   // Adds a zeroed request at the end of the chain.
   Request& Add(uint64_t wr_id);
 
-  // Gives the last request its pieces. `never_none`: some providers (siw) refuse receives without
-  // any; one empty piece stands in.
+  // Gives the last request its Sges. `never_none`: some providers (siw) refuse receives without
+  // any; one empty Sge stands in.
   void SetSges(absl::Span<const Sge> sges, bool never_none);
 
   Request* first() { return requests_.data(); }
-  // How many requests a call took that ended with `error` and named `bad` as the first that it
-  // refused. Where it names none it has all of them: it is the provider's doorbell that failed,
-  // because the queue pair ended meanwhile.
+  // Returns how many requests a call took that ended with `error` and named `bad` as the first that
+  // it refused. If it names none it has all of them: the provider's doorbell failed, because the
+  // queue pair ended meanwhile.
   size_t Accepted(int error, const Request* bad) const {
     return error == 0 || bad == nullptr ? size_ : static_cast<size_t>(bad - requests_.data());
   }
@@ -74,7 +74,7 @@ using ReceiveBatch = Batch<ibv_recv_wr>;
 extern template class Batch<ibv_send_wr>;
 extern template class Batch<ibv_recv_wr>;
 
-// Adds a request that was checked; of a bind all but the memory (IbvMemoryWindow::PrepareBind).
+// Adds a checked request; of a bind all but the memory (IbvMemoryWindow::PrepareBind).
 ibv_send_wr& AddSend(const SendRequest& request, uint64_t wr_id, bool never_none, SendBatch* batch);
 void AddReceive(const ReceiveRequest& request, uint64_t wr_id, bool never_none, ReceiveBatch* batch);
 

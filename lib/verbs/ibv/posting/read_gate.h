@@ -1,10 +1,10 @@
 // ReadGate holds the requests of a send queue until the READs before them have come, for a provider
-// that cannot be left to do so (Quirks::breaks_fences): a READ passes while fewer are on their way
-// than the peer serves, all else while there is none. So whatever the provider holds may start at
-// once, and completes in order.
+// with broken fences (Quirks::breaks_fences): a READ passes while fewer are on their way than the
+// peer serves, any other request while there is none. So all requests that the provider holds may
+// start at once, and complete in order.
 //
-// Requests are copied with their pieces and, if they are inline, with their bytes. The memory for
-// that is taken once.
+// Requests are copied with their Sges and, if they are inline, with their bytes, into memory that
+// is allocated once.
 //
 // Laws: requests pass in the order of Add; READs on their way <= those given to Open; waiting
 // requests <= depth.
@@ -27,31 +27,31 @@ class ReadGate final {
  public:
   struct Waiting {
     uint64_t position = 0;  // in the queue pair's ring
-    SendRequest request;    // its pieces are the gate's, until the place is taken again
+    SendRequest request;    // its Sges are the gate's, until the place is reused
   };
 
   ReadGate(uint32_t depth, const QueueBounds& bounds);
   ReadGate(const ReadGate&) = delete;
   ReadGate& operator=(const ReadGate&) = delete;
 
-  // From now on requests may pass, and `reads` of them that are READs be on their way at once; 0
-  // counts as 1. Before, none passes.
+  // Lets requests pass from now on, with at most `reads` READs on their way; 0 counts as 1. Before,
+  // none passes.
   void Open(uint32_t reads);
 
-  // What waits is forgotten; nothing passes any more.
+  // Drops the waiting requests; nothing passes any more.
   void Close();
 
-  // Takes a request that was checked (CheckSend); fewer than depth wait.
+  // Takes a checked request (CheckSend); fewer than depth wait.
   void Add(const SendRequest& request, uint64_t position);
 
-  // The first that waits, if it may pass now; otherwise null. It stays valid until as many more as
-  // the gate is deep were added.
+  // Returns the first that waits, if it may pass now; otherwise null. Valid until depth more were
+  // added.
   const Waiting* Next() const;
 
-  // Next has passed.
+  // The request of Next has passed.
   void Pass();
 
-  // A READ that had passed has come. One that is empty never counts.
+  // A READ that had passed has come. An empty READ never counts.
   void ReadCame();
 
   bool empty() const { return added_ == passed_; }

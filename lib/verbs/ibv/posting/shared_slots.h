@@ -1,14 +1,14 @@
-// SharedSlots remembers what was posted to a shared receive queue and not polled yet.
+// SharedSlots are the receives posted to a shared receive queue and not polled yet.
 //
 // The device takes receives in order and finishes them in any, so each has a slot, and the slot's
 // number travels in its wr_id. A slot is free again when its own completion was polled; room is
-// counted by the latest that was, as verbs.h has it. So there are twice as many slots as the queue
-// is deep: one that takes long does not hold up the others.
+// counted by the latest polled one, see verbs.h. So there are twice as many slots as the queue is
+// deep: a slow one does not hold up the others.
 //
-// Some providers take a queue pair's completions away with it, and tell nobody which receives they
-// were of. A queue pair finishes its receives in the order in which it took them, so it holds none
-// from before the latest that it finished; what no queue pair can hold was lost with one that is
-// gone, and its slot is free again.
+// Some providers drop a queue pair's completions with it, without naming their receives. A queue
+// pair finishes its receives in the order in which it took them, so it holds none from before the
+// latest that it finished; a receive that no queue pair can hold was lost with one that is gone,
+// and its slot is free again.
 //
 // Law: a receive that a queue pair may still finish keeps its slot.
 // Thread rule: the thread of the queue pairs that draw from it.
@@ -28,18 +28,18 @@ class SharedSlots final {
 
   uint32_t depth() const { return depth_; }
 
-  // The slot of the next receive; false when there is none, or no room. Back undoes the latest
-  // Takes, the last one first.
+  // Takes the slot of the next receive; returns false if there is none, or no room. Back undoes the
+  // latest Takes, the last one first.
   [[nodiscard]] bool Take(uint64_t id, uint32_t* slot);
   void Back(uint32_t slot);
 
-  // A queue pair draws from now on; or was reset, and has forgotten what it held.
+  // A queue pair draws from now on; or was reset, and has forgotten its receives.
   void AddOwner(uint32_t number);
-  // It is gone, and all of its completions that were not lost have been released.
+  // A queue pair is gone, and all of its completions that were not lost have been released.
   void RemoveOwner(uint32_t number);
 
-  // Its completion of queue pair `owner` is handed out, or forgotten. Returns the id; none where
-  // nothing is posted there.
+  // The slot's completion of queue pair `owner` is handed out, or forgotten. Returns the id; none
+  // if nothing is posted there.
   std::optional<uint64_t> Release(uint32_t slot, uint32_t owner);
 
  private:

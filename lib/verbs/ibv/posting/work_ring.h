@@ -1,11 +1,12 @@
-// WorkRing remembers what was posted to one queue and not polled yet: the program's ids, and so how
+// WorkRing is the requests posted to one queue and not polled yet: the program's ids, and so how
 // much room is left.
 //
 // Requests are numbered by position; the provider carries the position through its wr_id, so a
-// completion says exactly how far the queue has come, though unsignaled requests before it never
+// completion tells exactly how far the queue has come, though unsignaled requests before it never
 // complete. Depths are strict: providers round them up, we do not.
 //
-// Law: posted() - released() <= depth(). Thread rule: the queue pair's thread.
+// Law: posted() - released() <= depth().
+// Thread rule: the queue pair's thread.
 #pragma once
 
 #include <algorithm>
@@ -15,14 +16,14 @@
 
 namespace tokamak::verbs::ibv {
 
-// Marks the wr_id of receives; what is left of it is the position, or the slot of a shared queue.
+// Marks the wr_id of receives; the rest of it is the position, or the slot of a shared queue.
 constexpr uint64_t kReceiveMark = uint64_t{1} << 63;
 
-// What the program is told of a request that the provider calls a success.
+// The success that is reported to the program for a provider's success.
 enum class Telling : uint8_t {
   kAsIs,
-  kNothing,  // it did not ask
-  kRead,     // that it was a READ: the provider was given another request for it
+  kNothing,  // none: it did not ask
+  kRead,     // a READ: the provider was given another request for it
 };
 
 class WorkRing final {
@@ -43,7 +44,7 @@ class WorkRing final {
   }
   void Commit(uint32_t count) { posted_ += count; }
 
-  // False for what is not posted, or was released already.
+  // Returns false for a position that is not posted, or was released already.
   bool Holds(uint64_t position) const { return position >= released_ && position < posted_; }
   uint64_t id(uint64_t position) const { return entries_[position & mask_].id; }
   Telling telling(uint64_t position) const { return entries_[position & mask_].telling; }

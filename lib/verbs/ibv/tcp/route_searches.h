@@ -1,10 +1,9 @@
-// RouteSearches find out the ways to peers before queue pairs are told of them.
+// RouteSearches find out the ways to peers before queue pairs need them.
 //
 // RoCE: the kernel asks for a peer's hardware address (ARP) when a queue pair goes to
-// ReadyToReceive, and that call waits for a second where nobody answers. A loop cannot wait: with
-// one cable cut, peers that try again would stop all its other transfers. So the address is asked
-// for here, on a thread for each peer; then the kernel knows it, and the queue pair's step is
-// quick.
+// ReadyToReceive, and that call waits for a second if nobody answers. On a loop, one cut cable
+// would stop all other transfers. So a thread for each peer asks before; then the kernel knows the
+// address, and the queue pair's step is quick.
 //
 // Law: `found` runs once, in a later task of its loop, and not after its Search was dropped.
 // Thread rule: Start from any thread, on the loop that it names; a Search is dropped on its loop's
@@ -30,9 +29,9 @@ using FindRoute = std::function<absl::Status(const PeerPort& peer)>;
 
 class RouteSearches final {
  public:
-  // At once.
+  // The most searches at once.
   static constexpr size_t kMaxSearches = 32;
-  // Whoever got none tries again after this.
+  // The delay before a caller that got none tries again.
   static constexpr base::Duration kRetry = base::Milliseconds(10);
 
   class Search {
@@ -46,7 +45,7 @@ class RouteSearches final {
   RouteSearches(const RouteSearches&) = delete;
   RouteSearches& operator=(const RouteSearches&) = delete;
 
-  // Null: as many as may be are under way.
+  // Returns null if kMaxSearches are under way.
   std::unique_ptr<Search> Start(base::EventLoop& loop, const PeerPort& peer,
                                 std::function<void(const absl::Status&)> found);
 
@@ -60,7 +59,7 @@ class RouteSearches final {
 
   const FindRoute find_;
   base::Mutex mutex_;
-  std::vector<Running> running_ ABSL_GUARDED_BY(mutex_);  // those that have ended are joined by the next Start
+  std::vector<Running> running_ ABSL_GUARDED_BY(mutex_);  // the next Start joins those that have ended
 };
 
 }  // namespace tokamak::verbs::ibv

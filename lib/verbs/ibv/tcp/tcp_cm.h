@@ -1,15 +1,14 @@
-// verbs::ConnectionManager for fabrics without IP: numbers are exchanged over TCP, on whatever
-// network there is, and the queue pairs are walked by hand (--cm tcp). For InfiniBand and RoCE;
-// iWARP's queue pairs are connected by the kernel only.
+// verbs::ConnectionManager for fabrics without IP: numbers are exchanged over TCP, on any network,
+// and the queue pairs are walked by hand (--cm tcp). For InfiniBand and RoCE; only the kernel
+// connects iWARP's queue pairs.
 //
 // The TCP connection stays open while the connection lasts. Closing it is the goodbye; when it is
-// lost the peer counts as gone, which a host that vanished is after kLongestSilence (tcp_line.h).
+// lost the peer counts as gone, at the latest kLongestSilence (tcp_line.h) after its host vanished.
 // tcp_hello.h has the exchange, docs/tcp_cm.md its bytes.
 //
-// RoCE: the kernel asks for the peer's hardware address (ARP) when the queue pair goes to
-// ReadyToReceive, and may take up to a second for one that does not answer. So each side asks
-// before, on a thread (route_searches.h): the passive side when it was asked, the active side when
-// it was accepted. Those whom strangers ask for cannot keep our own attempts waiting.
+// RoCE: each side asks for the peer's hardware address before the queue pair's step
+// (route_searches.h): the passive side when a request comes, the active side when it is accepted.
+// Searches for strangers cannot keep our own attempts waiting.
 //
 // A device runs it on a thread of its own (off_loop_cm.h).
 //
@@ -28,10 +27,10 @@
 namespace tokamak::verbs::ibv {
 
 struct TcpCmOptions {
-  Address address;                  // Device::address(): where lines start from
-  std::function<LocalPort()> port;  // as it is now, from any thread: its MTU may change
+  Address address;                  // Device::address(): the source of lines
+  std::function<LocalPort()> port;  // the present port, from any thread: its MTU may change
   uint32_t max_reads = 0;           // Limits::max_reads
-  FindRoute find_route;             // none: there is nothing to be found out
+  FindRoute find_route;             // null: routes need no search
 };
 
 class TcpConnectionManager final : public ConnectionManager {
@@ -50,7 +49,7 @@ class TcpConnectionManager final : public ConnectionManager {
 
   const Address address_;
   const MakeTcpOffer make_offer_;
-  // Both null: there is nothing to be found out.
+  // Both null: routes need no search.
   const std::shared_ptr<RouteSearches> routes_to_askers_;     // listeners keep it, too
   const std::shared_ptr<RouteSearches> routes_to_listeners_;  // connections keep it, too
 };

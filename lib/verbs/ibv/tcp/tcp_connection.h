@@ -1,10 +1,11 @@
-// TcpConnection is one connection that is made by hand: the exchange over TCP, and what it means
-// for a queue pair.
+// TcpConnection is one connection that is made by hand: the exchange over TCP, and the steps of its
+// queue pair.
 //
-//   active    kConnecting -> kAsked -> kSearching -> kUp -> kOver        passive   kAnswered -> kUp -> kOver
+//   active    kConnecting -> kAsked -> kSearching -> kUp -> kOver
+//   passive   kAnswered -> kUp -> kOver
 //
-// kSearching, over RoCE: the peer accepted, and the way to it is found out on a thread
-// (route_searches.h). A listener has done the same for the passive side. Neither says that the
+// kSearching, over RoCE: the peer accepted, and a thread finds out the way to it
+// (route_searches.h). A listener has done the same for the passive side. Neither shows that the
 // other's way works.
 //
 // Law: one kEstablished at most, then one kDisconnected at most; or one kRejected or kUnreachable;
@@ -38,19 +39,18 @@ struct TcpOffer {
 
 class TcpConnection final : public Connection, private TcpLine::Owner {
  public:
-  // `options` were checked. Nothing happens yet.
+  // `options` are valid. Does nothing yet.
   TcpConnection(const TcpOffer& offer, HeldQueuePair queue_pair, const Address& peer, const ConnectOptions& options,
                 ConnectionHandler handler);
   ~TcpConnection() override;
 
   const Address& peer() const override { return peer_; }
 
-  // The active side's first step. What goes wrong is an event. `routes` may be null: there is
-  // nothing to be found out.
+  // Starts the active side. Failures are events. `routes` is null if routes need no search.
   void Start(const Address& from, std::shared_ptr<RouteSearches> routes);
 
-  // The passive side's: `socket` brought `ask`. Takes over the socket; when it fails the peer was
-  // rejected.
+  // Starts the passive side: `socket` brought `ask`. Takes over the socket; a failure has rejected
+  // the peer.
   absl::Status Accept(os::FileDescriptor socket, const TcpHello& ask);
 
  private:
@@ -75,20 +75,20 @@ class TcpConnection final : public Connection, private TcpLine::Owner {
   const Address peer_;
   const ReliabilityOptions wanted_;
   const base::Time until_;
-  TcpHello hello_;  // what is ours in every message
+  TcpHello hello_;  // our part of every message
 
   Phase phase_ = Phase::kNew;
-  bool walked_ = false;  // the queue pair has left Init
+  bool walked_ = false;  // true if the queue pair has left Init
   uint32_t path_mtu_ = 0;
   std::shared_ptr<RouteSearches> routes_;  // of the active side, or null
   std::unique_ptr<RouteSearches::Search> search_;
   std::optional<TcpLine> line_;
   base::Timer deadline_;
-  base::Timer failed_;  // what failed inside a call is told after it
-  base::Timer again_;   // the search that has to wait for its turn
+  base::Timer failed_;  // reports a failure inside a call after it
+  base::Timer again_;   // retries a search that has to wait for its turn
 };
 
-// The queue pair's first PSN: 24 bits that no earlier connection's late packets are likely to
+// Draws the queue pair's first PSN: 24 bits that no earlier connection's late packets are likely to
 // match.
 uint32_t DrawPsn();
 

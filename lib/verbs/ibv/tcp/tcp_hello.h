@@ -1,13 +1,13 @@
-// TcpHello is what two sides tell each other over TCP to connect their queue pairs by hand (--cm
-// tcp). docs/tcp_cm.md draws it.
+// TcpHello is a message between two sides that connect their queue pairs by hand (--cm tcp).
+// docs/tcp_cm.md draws it.
 //
 //   active                        passive
 //     kAsk      ------------------->       a request
 //               <------------------- kAccept (its queue pair is in ReadyToSend) or kReject
 //     kReady    ------------------->       both are in ReadyToSend: connected
-//     ... the TCP connection stays open; its end, by either side or by the network, is the connection's ...
+//     the TCP connection stays open; its end, by either side or by the network, ends the connection
 //
-// The other side is untrusted: what does not decode ends the line.
+// The other side is untrusted: a message that does not decode ends the line.
 #pragma once
 
 #include <array>
@@ -34,8 +34,8 @@ struct TcpHello {
   LinkKind link = LinkKind::kRoce;
   uint32_t queue_pair_number = 0;  // 24 bits
   uint32_t psn = 0;                // the first that this side sends, 24 bits
-  PeerPort port;                   // where this side is
-  uint32_t path_mtu = kMinMtu;     // bytes: the most that this side takes; in kAccept what is settled
+  PeerPort port;                   // of this side
+  uint32_t path_mtu = kMinMtu;     // bytes: the most that this side takes; in kAccept the settled one
   uint8_t reads_served = 0;
   uint8_t reads_outstanding = 0;
   std::array<uint8_t, kTcpCmPrivateData> private_data{};
@@ -47,7 +47,7 @@ struct TcpHello {
 
 TcpHelloBytes EncodeTcpHello(const TcpHello& hello);
 
-// kInvalidArgument says what is wrong.
+// kInvalidArgument names the mistake.
 absl::StatusOr<TcpHello> DecodeTcpHello(const TcpHelloBytes& bytes);
 
 }  // namespace tokamak::verbs::ibv

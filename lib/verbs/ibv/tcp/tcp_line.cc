@@ -31,7 +31,7 @@ void Prepare(int socket) {
   SetOption(socket, IPPROTO_TCP, TCP_KEEPIDLE, kIdleSeconds);
   SetOption(socket, IPPROTO_TCP, TCP_KEEPINTVL, kProbeSeconds);
   SetOption(socket, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
-  // Words that nobody acknowledges are no better than silence.
+  // Unacknowledged bytes count as silence.
   SetOption(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(kLongestSilence.milliseconds()));
 }
 
@@ -89,7 +89,7 @@ void TcpLine::OnEvents(uint32_t) {
   owner_.OnLineUp();
 }
 
-// One message at most: the owner may drop this. For what is left the loop calls again.
+// Takes one message at most, since the owner may drop this. The loop calls again for the rest.
 void TcpLine::Read() {
   const ssize_t got = recv(socket_.get(), bytes_.data() + size_, bytes_.size() - size_, MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;

@@ -1,8 +1,8 @@
-// TcpLine carries TcpHellos over one TCP connection on a loop, and tells when that ends.
+// TcpLine carries TcpHellos over one TCP connection on a loop, and reports its end.
 //
 // A side sends two messages at most, which any socket's buffer holds: so nothing is queued, and a
-// socket that takes no more is lost. A peer whose host is gone is noticed by keep-alive probes
-// within kLongestSilence.
+// socket that takes no more is lost. Keep-alive probes notice a vanished host within
+// kLongestSilence.
 //
 // Thread rule: the loop's.
 #pragma once
@@ -27,21 +27,20 @@ class TcpLine final {
   // Each may drop the line.
   class Owner {
    public:
-    virtual void OnLineUp() = 0;  // of Connect
+    virtual void OnLineUp() = 0;  // for Connect
     virtual void OnHello(const TcpHello& hello) = 0;
-    // Once. kAborted: refused, or closed by the peer; kInvalidArgument: it broke the format; else
-    // the network.
+    // Called once. kAborted: refused, or closed by the peer; kInvalidArgument: it broke the format;
+    // else the network.
     virtual void OnLineLost(const absl::Status& why) = 0;
 
    protected:
     ~Owner() = default;
   };
 
-  // A line that is being connected from `from` (its port is not used) to `to`. Errors: the
-  // system's.
+  // Begins to connect a line from `from` (its port is not used) to `to`. Errors: the system's.
   static absl::StatusOr<os::FileDescriptor> Connect(const Address& from, const Address& to);
 
-  // `socket` does not block. `connecting`: as Connect gave it, and OnLineUp is to come.
+  // `socket` does not block. `connecting`: it comes from Connect, and OnLineUp will follow.
   TcpLine(os::EpollLoop& loop, os::FileDescriptor socket, bool connecting, Owner& owner);
   TcpLine(const TcpLine&) = delete;
   TcpLine& operator=(const TcpLine&) = delete;
@@ -49,7 +48,7 @@ class TcpLine final {
   // kUnavailable: the line is lost; OnLineLost is not called for it.
   absl::Status Send(const TcpHello& hello);
 
-  // Gives the socket up, with what was not read.
+  // Gives the socket up, with its unread bytes.
   os::FileDescriptor Release();
 
  private:
@@ -60,7 +59,7 @@ class TcpLine final {
   bool connecting_;
   Owner& owner_;
   TcpHelloBytes bytes_{};
-  size_t size_ = 0;  // of bytes_ that came
+  size_t size_ = 0;  // bytes of bytes_ received so far
   os::FdWatch watch_;
 };
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kBacklog = 128;
 
-// One try: the peer reads it or is gone. The socket is closed behind it.
+// Tries once: the peer reads it or is gone. The socket is closed behind it.
 void SendReject(os::FileDescriptor socket, const TcpHello& ask, absl::Span<const uint8_t> private_data) {
   TcpHello reject;
   reject.kind = TcpHello::Kind::kReject;
@@ -67,7 +67,7 @@ void TcpRequest::Reject(absl::Span<const uint8_t> private_data) {
   if (socket_.valid()) SendReject(Answer(), ask_, private_data);
 }
 
-// A peer that connected and has not yet said what it wants, or whose route is being looked up.
+// A peer that connected and has not sent its request yet, or whose route is being searched.
 class TcpListener::HalfOpen final : private TcpLine::Owner {
  public:
   HalfOpen(TcpListener& listener, os::FileDescriptor socket, const Address& peer)
@@ -77,11 +77,11 @@ class TcpListener::HalfOpen final : private TcpLine::Owner {
         deadline_(listener.loop_.RunAfter(kAskDeadline, [this] { listener_.Drop(this); })) {}
 
   const Address& peer() const { return peer_; }
-  // What comes from here on waits in the socket, for whoever takes it.
+  // Later bytes wait in the socket for its next owner.
   void Heard() { socket_ = line_.Release(); }
   os::FileDescriptor Release() { return std::move(socket_); }
 
-  // Where too many ways are looked for already, this one has to wait for its turn.
+  // Waits for its turn if too many searches run already.
   void Search(RouteSearches& routes, const TcpHello& ask) {
     search_ = routes.Start(listener_.loop_, ask.port,
                            [this, ask](const absl::Status& found) { listener_.OnRoute(this, ask, found); });
@@ -100,7 +100,7 @@ class TcpListener::HalfOpen final : private TcpLine::Owner {
   TcpListener& listener_;
   const Address peer_;
   TcpLine line_;
-  os::FileDescriptor socket_;  // once it was heard
+  os::FileDescriptor socket_;  // once the request was read
   base::Timer deadline_;
   std::unique_ptr<RouteSearches::Search> search_;
   base::Timer again_;
@@ -153,7 +153,7 @@ void TcpListener::AcceptSome() {
         watch_.SetEvents(0);
         retry_ = loop_.RunAfter(kRetryAccept, [this] { watch_.SetEvents(EPOLLIN); });
       }
-      return;  // EAGAIN: that was all. Anything else was the peer's, who is gone.
+      return;  // EAGAIN: no more. Other errors are those of a peer that is gone.
     }
     const std::optional<Address> peer = FromSocketAddress(from.get());
     if (!peer || !HasRoomFor(*peer)) continue;

@@ -1,10 +1,10 @@
 // Listening for --cm tcp: TcpListener, and TcpRequest for each peer that asked.
 //
-// Who connects has kAskDeadline to say what it wants and to be found. kMaxHalfOpen may be at that,
-// and kMaxHalfOpenOfOne of one address, so that no host alone keeps the others out; more are closed
-// at once. A request that was presented is a socket that nobody watches, so it outlives its
-// listener and may be answered from the loop of any queue pair. Before that the way to the peer is
-// found out (route_searches.h); whoever cannot be reached is rejected.
+// A peer that connects has kAskDeadline to send its request and to be found (route_searches.h); one
+// that cannot be reached is rejected. At most kMaxHalfOpen peers are at that, and kMaxHalfOpenOfOne
+// of one address, so no host alone keeps the others out; more are closed at once. A presented
+// request is a socket that nobody watches, so it outlives its listener and may be answered from the
+// loop of any queue pair.
 #pragma once
 
 #include <atomic>
@@ -28,11 +28,11 @@ namespace tokamak::verbs::ibv {
 
 constexpr base::Duration kAskDeadline = base::Seconds(5);
 constexpr size_t kMaxHalfOpen = 256;
-constexpr size_t kMaxHalfOpenOfOne = 64;  // address, whatever its ports
+constexpr size_t kMaxHalfOpenOfOne = 64;  // of one address, with any ports
 static_assert(kMaxHalfOpenOfOne < kMaxHalfOpen);
 static_assert(kMaxHalfOpenOfOne >= kMaxUnanswered, "what a host asks at once may all be presented");
 
-// What our side brings to a connection with these options, as the device is now. From any thread.
+// Returns our side of a connection with these options, as the device is now. From any thread.
 using MakeTcpOffer = std::function<TcpOffer(const ConnectOptions& options)>;
 
 class TcpRequest final : public CountedRequest {
@@ -45,14 +45,14 @@ class TcpRequest final : public CountedRequest {
   const Address& peer() const override { return peer_; }
   absl::Span<const uint8_t> private_data() const override { return ask_.private_data_span(); }
 
-  // A failure beyond wrong options or a wrong queue pair rejects the peer.
+  // A failure, except for wrong options or a wrong queue pair, rejects the peer.
   absl::StatusOr<std::unique_ptr<Connection>> Accept(QueuePair& queue_pair, const ConnectOptions& options,
                                                      ConnectionHandler handler) override;
   void Reject(absl::Span<const uint8_t> private_data) override;
   void Decided() override;
 
  private:
-  os::FileDescriptor Answer();  // it is no longer unanswered
+  os::FileDescriptor Answer();  // no longer unanswered
 
   const MakeTcpOffer make_offer_;
   const std::shared_ptr<std::atomic<size_t>> unanswered_;
@@ -64,7 +64,7 @@ class TcpRequest final : public CountedRequest {
 
 class TcpListener final : public Listener {
  public:
-  // `routes` may be null: there is nothing to be found out. kAlreadyExists: the port is taken.
+  // `routes` is null if routes need no search. kAlreadyExists: the port is taken.
   static absl::StatusOr<std::unique_ptr<TcpListener>> Listen(os::EpollLoop& loop, const Address& address,
                                                              MakeTcpOffer make_offer,
                                                              std::shared_ptr<RouteSearches> routes,
@@ -75,7 +75,7 @@ class TcpListener final : public Listener {
 
  private:
   static constexpr int kAcceptsPerTurn = 16;
-  static constexpr base::Duration kRetryAccept = base::Milliseconds(100);  // when there are no descriptors left
+  static constexpr base::Duration kRetryAccept = base::Milliseconds(100);  // when no descriptors are left
 
   class HalfOpen;
 

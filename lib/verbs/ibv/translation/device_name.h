@@ -1,4 +1,4 @@
-// How a program names an RDMA device of libibverbs: "ibv:NAME[:PORT][@GID_INDEX]", say ibv:rxe0,
+// DeviceName names an RDMA device of libibverbs: "ibv:NAME[:PORT][@GID_INDEX]", say ibv:rxe0,
 // ibv:mlx5_0:2 or ibv:mlx5_0:1@3.
 #pragma once
 
@@ -19,7 +19,7 @@ struct DeviceName {
   std::string ToString() const;
 };
 
-// kInvalidArgument says what a name looks like.
+// kInvalidArgument shows the form of a name.
 absl::StatusOr<DeviceName> ParseDeviceName(absl::string_view text);
 
 }  // namespace tokamak::verbs::ibv

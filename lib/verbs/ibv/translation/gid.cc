@@ -43,7 +43,7 @@ const char* ScopeText(Scope scope) {
   return "address";
 }
 
-// Why an entry is not to be used at all, or nothing.
+// Returns the reason why an entry is not to be used at all, or nothing.
 std::string Objection(LinkKind link, const GidEntry& entry) {
   if (IsEmpty(entry.gid)) return "empty";
   if (entry.index > UINT8_MAX) return "beyond the 256 that a queue pair can name";
@@ -55,7 +55,7 @@ std::string Objection(LinkKind link, const GidEntry& entry) {
   return "";
 }
 
-// Where the first of two usable entries is the better one.
+// Returns whether the first of two usable entries is the better one.
 bool Better(LinkKind link, const GidEntry& a, const GidEntry& b) {
   if (link == LinkKind::kRoce && ScopeOf(a.gid) != ScopeOf(b.gid)) return ScopeOf(a.gid) < ScopeOf(b.gid);
   return a.index < b.index;

@@ -1,8 +1,8 @@
-// What libibverbs tells of the devices of this machine, without making anything on them: for
-// diagnosis.
+// Inventory reads libibverbs' facts about the devices of this machine, without making anything on
+// them: for diagnosis.
 //
 // Opening a device is a system call into its driver, and may wait for as long as the driver likes;
-// who cannot wait asks from a process that can be ended.
+// a caller that cannot wait asks from a process that can be ended.
 // Thread rule: any thread.
 #pragma once
 
@@ -14,8 +14,8 @@
 
 namespace tokamak::verbs::ibv {
 
-// The devices that libibverbs finds a provider for, by name. Errors: the kernel has no verbs, or
-// may not be asked.
+// Lists, by name, the devices that libibverbs finds a provider for. Errors: the kernel has no
+// verbs, or may not be asked.
 absl::StatusOr<std::vector<std::string>> ListDevices();
 
 struct PortInventory {
@@ -32,7 +32,7 @@ struct DeviceInventory {
 };
 
 // Opens `name` and asks. kNotFound: libibverbs has no such device, the text names those it has;
-// kPermissionDenied: it may not be opened; else what the provider said.
+// kPermissionDenied: it may not be opened; else the provider's error.
 absl::StatusOr<DeviceInventory> Inspect(const std::string& name);
 
 }  // namespace tokamak::verbs::ibv

@@ -1,4 +1,5 @@
-// Limits of a device: what libibverbs tells, and by the kind of transport what it cannot be asked.
+// Limits of a device: those that libibverbs reports, and, by the kind of transport, those that it
+// does not.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -10,7 +11,7 @@
 
 namespace tokamak::verbs::ibv {
 
-// The longest list of pieces that we translate; devices have 1 to some 32.
+// The longest list of Sges that we translate; devices have 1 to some 32.
 constexpr uint32_t kMaxSges = 32;
 
 // Inline sizes that are tried when a device is opened: multiples of kInlineStep up to kMaxInline.
@@ -20,7 +21,7 @@ constexpr uint32_t kInlineStep = 16;
 // `max_inline`: found by trial, see Context::Open.
 Limits MakeLimits(LinkKind link, const ibv_device_attr& device, const ibv_port_attr& port, uint32_t max_inline);
 
-// By the device's transport and the port's link layer.
+// Maps the device's transport and the port's link layer.
 LinkKind LinkOf(ibv_transport_type transport, uint8_t link_layer);
 
 }  // namespace tokamak::verbs::ibv

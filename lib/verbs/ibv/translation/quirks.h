@@ -1,5 +1,5 @@
-// What providers do otherwise than libibverbs promises, and what we have to mind, by the vendor
-// that a device names. Found with Linux 6.1 and rdma-core 44; docs/verbs.md says what becomes of
+// Quirks are deviations of providers from libibverbs' promises that we have to mind, by the vendor
+// that a device names. Found with Linux 6.1 and rdma-core 44; docs/verbs.md has the consequences of
 // each.
 #pragma once
 
@@ -10,11 +10,12 @@
 namespace tokamak::verbs::ibv {
 
 struct Quirks {
-  // rdma_rxe holds who uses a memory window to the bounds of the region below, not to the window's
-  // (check_rkey in rxe_resp.c), and takes back no key that a peer hands back. That is no window.
+  // rdma_rxe checks accesses through a memory window against the bounds of the region below, not
+  // the window's (check_rkey in rxe_resp.c), and takes back no key that a peer hands back. That is
+  // no window.
   bool windows_are_open = false;
 
-  // rdma_rxe now and then leaves out the bytes of a request that it repeats though it is on its way.
+  // rdma_rxe now and then leaves out the bytes of a request that it repeats while it is on its way.
   bool gets_lost_in_repeats = false;
 
   // siw's library takes one of the places in which the kernel offers it a queue's memory for
@@ -29,13 +30,13 @@ struct Quirks {
   // (siw_qp_sq_proc_tx).
   bool reads_any_region = false;
 
-  // siw keeps a queue pair's rights and looks at none (siw_proc_write, siw_init_rresp).
+  // siw keeps a queue pair's rights and checks none (siw_proc_write, siw_init_rresp).
   bool ignores_queue_pair_rights = false;
 
-  // siw looks at a region when a request begins to leave it, and when the first bytes of a READ
-  // come for it (siw_check_sgl_tx, siw_proc_rresp), and keeps its pages until that has ended. Of
-  // what comes by a SEND or WRITE it looks at each piece, and ibv_dereg_mr does not wait for the
-  // one that another processor is at (siw_proc_write).
+  // siw checks a region when a request begins to leave it, and when the first bytes of a READ come
+  // for it (siw_check_sgl_tx, siw_proc_rresp), and keeps its pages until that has ended. For a SEND
+  // or WRITE it checks each piece that comes, and ibv_dereg_mr does not wait for the one that
+  // another processor is at (siw_proc_write).
   bool finishes_what_has_begun = false;
 
   // siw hands the program's own pages to TCP when a request of this many bytes is not signaled
@@ -43,23 +44,23 @@ struct Quirks {
   // the program has written into them. So it has to be signaled. 0: no.
   uint32_t borrows_unsignaled_from = 0;
 
-  // siw's library refuses a receive without pieces, and leaves a send without any those of the
-  // request that was in its place before (push_send_wqe): a READ of nothing would write there. So
-  // each has one piece at least, an empty one.
+  // siw's library refuses a receive without Sges, and leaves a send without any those of the
+  // request that was in its place before (push_send_wqe): an empty READ would write there. So each
+  // has one Sge at least, an empty one.
   bool needs_a_piece = false;
 
-  // siw answers a READ of nothing that had to wait with as many bytes as it sent before, from there
+  // siw answers an empty READ that had to wait with as many bytes as it sent before, from there
   // (siw_activate_tx), and the reader ends the connection. So such a READ never gets to the wire.
   bool garbles_empty_reads = false;
 
   // siw keeps a request that waits for READs, fenced or beyond those agreed, in the one place that
-  // it sends from: its answers to the peer's READs wait behind it, for ever where the peer's do the
+  // it sends from: its answers to the peer's READs wait behind it, for ever if the peer's do the
   // same; and when the socket has room again it is sent whether the READs have come or not
-  // (siw_qp_llp_write_space, siw_sq_resume). Without a fence, what follows a READ completes before
-  // it. So it is given no request that has to wait.
+  // (siw_qp_llp_write_space, siw_sq_resume). Without a fence, requests after a READ complete before
+  // it. So it gets no request that has to wait.
   bool breaks_fences = false;
 
-  // Completions come that the program did not ask for, and have to be looked at as they come.
+  // True if completions come that the program did not ask for, and have to be taken as they come.
   bool completes_unasked() const { return borrows_unsignaled_from != 0 || breaks_fences; }
 };
 

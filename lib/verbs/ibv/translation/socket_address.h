@@ -1,4 +1,4 @@
-// verbs::Address as the socket calls and librdmacm want it.
+// Conversions between verbs::Address and the socket addresses of system calls and librdmacm.
 #pragma once
 
 #include <sys/socket.h>
@@ -19,7 +19,7 @@ struct SocketAddress {
 
 SocketAddress ToSocketAddress(const Address& address);
 
-// Nothing for a family that is not IP's.
+// Returns nothing for a family that is not IP's.
 std::optional<Address> FromSocketAddress(const sockaddr* address);
 
 }  // namespace tokamak::verbs::ibv
