@@ -72,14 +72,14 @@ class MutableBuffer final {
   MutableBuffer& operator=(const MutableBuffer&) = delete;
   ~MutableBuffer();
 
-  // What to fill, any time before Seal. Fresh memory holds whatever lay there before.
+  // Memory to fill, any time before Seal. Fresh memory holds whatever lay there before.
   Span<uint8_t> data() { return data_; }
   Span<uint8_t> metadata() { return metadata_; }
   const ObjectId& id() const { return id_; }
 
   // Makes the object visible, for good; this becomes empty, and its memory must not be written any
   // more, whatever comes back:
-  //   kDeadlineExceeded, "takes no requests": the seal was not sent. The daemon is told to abort
+  //   kDeadlineExceeded, "takes no requests": the seal was not sent. The daemon is asked to abort
   //     the object instead, before anything that this client asks later.
   //   kDeadlineExceeded, "did not answer": the seal was sent. The daemon seals the object when it
   //     comes to it.
@@ -87,7 +87,7 @@ class MutableBuffer final {
   //     ended; else aborted.
   //   kUnavailable, "create the object anew": the connection was lost before, and with it what was
   //     filled; also where the client reconnects.
-  //   What the daemon says, such as kAlreadyExists or kUnavailable of a confirmed put: the object
+  //   An error of the daemon, such as kAlreadyExists or kUnavailable of a confirmed put: the object
   //     is dropped.
   // One that is not claimed is put by this, on the connection that the client has by then: it says
   // what Put says, may wait for room as long, and has left nothing if it was not sent.

@@ -12,7 +12,7 @@
 // Every call may block, and ends by its time-out, or by ClientOptions::call_timeout where it takes
 // none. A call that waits for objects is given call_timeout beyond its time-out for the daemon to
 // answer. Sizes are in bytes.
-// Those that wait can be interrupted, by another thread or a signal handler: interrupt.h.
+// A waiting call can be interrupted, by another thread or a signal handler: interrupt.h.
 // Thread rule: any thread, any number at once. A Client may be moved only while nobody calls it;
 // one that was moved from may only be dropped or assigned to.
 // Fork rule: what a process made is its own. A child of fork() may drop it, of which the daemon
@@ -128,15 +128,15 @@ class Client final {
   // How an object is on this node, and which nodes hold it. kNotFound: no node does.
   Result<ObjectStat> Stat(const ObjectId& id);
 
-  // How far an object is that is on its way here, for a get of whatever program or a Prefetch. Asks
-  // nobody but this node. What has moved may become less: where another holder has to begin anew.
+  // Progress of an object that is on its way here, for a get of any program or a Prefetch. Asks
+  // only this node. The moved bytes may become fewer, when another holder has to begin anew.
   // kNotFound: it is not on its way; it may be here already.
   Result<PullProgress> Progress(const ObjectId& id);
 
   // XXH64 of data and metadata of an object on this node.
   Result<uint64_t> Hash(const ObjectId& id);
 
-  // What is sealed, deleted and evicted from now on.
+  // Subscribes to what is sealed, deleted and evicted from now on.
   Result<Subscription> Subscribe(const SubscribeOptions& options = {});
 
   // ---- managing ----

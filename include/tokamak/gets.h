@@ -9,10 +9,10 @@
 //     if (next.ok() && next->buffer.ok()) Use(next->id, next->buffer->data());
 //   }
 //
-// What was begun together leaves in one write, and what came together is read in one: so begin all
-// that can be begun before Next. Answers come in the order in which the objects do. Next with a
-// time-out of zero polls; Cancel ends one get, and dropping this all that are left, here and at the
-// daemon: what a cancelled get brings after all is given back.
+// Gets that were begun together leave in one write, and answers that came together are read in one:
+// so begin all that can be begun before Next. Answers come in the order in which the objects do.
+// Next with a time-out of zero polls; Cancel ends one get, and dropping this all that are left,
+// here and at the daemon: what a cancelled get brings after all is given back.
 //
 // Bound: kMaxPending of one client, all its Gets together.
 // Thread rule: one thread at a time; any number of Gets of one client, each on a thread of its own.
@@ -52,8 +52,8 @@ class Gets final {
 
   // Begins a get, which leaves with the next Send, Next or Cancel; `timeout` counts from then on.
   // Returns its number, which no other get of this client has. kResourceExhausted: too many are
-  // under way. kUnavailable: the connection is gone. Of a client that reconnects this connects
-  // anew, for which it may wait as long as a call; what is pending ends with the old connection.
+  // under way. kUnavailable: the connection is gone. If the client reconnects, this connects anew,
+  // for which it may wait as long as a call; pending gets end with the old connection.
   Result<uint64_t> Begin(const ObjectId& id, Timeout timeout, const GetOptions& options = {});
 
   // Sends what was begun. May wait as long as a call where the daemon is busy. kDeadlineExceeded:
@@ -61,9 +61,10 @@ class Gets final {
   Status Send();
 
   // The next get that has ended; sends what was begun, and waits up to `timeout`, zero for not at
-  // all: kDeadlineExceeded. What the daemon did not take in that time, or in that of a call, is
-  // sent with the next. kFailedPrecondition: none is pending. Where the connection is lost, each
-  // that is pending ends with that. kCancelled: `interrupt` was fired while it waited; all goes on.
+  // all: kDeadlineExceeded. Requests that the daemon did not take in that time, or in that of a
+  // call, are sent with the next. kFailedPrecondition: none is pending. If the connection is lost,
+  // each pending get ends with that. kCancelled: `interrupt` was fired while it waited; all goes
+  // on.
   Result<Answer> Next(Timeout timeout, const Interrupt* interrupt = nullptr);
 
   // For poll, epoll and asyncio: readable while Next may have something without waiting. Then call
@@ -77,12 +78,12 @@ class Gets final {
   // How many Next returns before it reads on: what came together.
   size_t ended() const;
 
-  // The get will not come out of Next. Does nothing where it has. Where the daemon takes nothing
-  // now, it is told with the next Send or Next; where it takes a part, the rest is waited for, as
-  // in a call.
+  // Cancels the get: it will not come out of Next. Does nothing if it has. If the daemon takes
+  // nothing now, the cancellation leaves with the next Send or Next; if it takes a part, the rest
+  // is waited for, as in a call.
   void Cancel(uint64_t number);
 
-  // Those that were begun, and neither came out of Next nor were cancelled.
+  // Gets that were begun, and neither came out of Next nor were cancelled.
   size_t pending() const;
 
  private:

@@ -69,7 +69,7 @@ class Span final {
   template <size_t kSize>
   constexpr Span(T (&array)[kSize]) : Span(array, kSize) {}
 
-  // What a Span may change must not be a temporary.
+  // A Span of mutable elements must not view a temporary.
   template <typename Container, typename = internal::IfSpanOf<Container, T>>
   Span(Container& container) : Span(Pointer(container.data()), container.size()) {}
   template <typename Container, typename = internal::IfSpanOf<const Container, T>>

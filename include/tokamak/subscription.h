@@ -30,8 +30,8 @@ class Subscription final {
   Subscription(Subscription&&) = default;
   Subscription& operator=(Subscription&&) = default;
 
-  // What happened since the last call, in order, waiting up to `timeout` for something to happen
-  // (kDeadlineExceeded). A subscriber that is too slow loses events: `dropped` says how many,
+  // Returns the events since the last call, in order, waiting up to `timeout` for the first
+  // (kDeadlineExceeded). A subscriber that is too slow loses events: `dropped` is their number,
   // before the ones that it gets. kUnavailable: the connection is lost; subscribe again.
   // kCancelled: `interrupt` was fired while it waited.
   Result<Events> Next(Timeout timeout, const Interrupt* interrupt = nullptr);

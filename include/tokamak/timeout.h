@@ -4,8 +4,8 @@
 //   client.Get(id, std::chrono::duration<double>(0.25));
 //   client.Get(id, tokamak::Timeout::Longest());
 //
-// Any std::chrono::duration is one. What is negative is zero, and what is longer than a day is a
-// day, so that no caller has to mind overflow: to wait longer, ask again.
+// Any std::chrono::duration is one. A negative one is zero, and one longer than a day is a day, so
+// that no caller has to mind overflow: to wait longer, ask again.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,5 @@
-// What calls of a client take and return, beside ids, bytes and buffers: plain structs and enums.
+// Arguments and results of a client's calls, beside ids, bytes and buffers: plain structs and
+// enums.
 //
 // Sizes are in bytes. Fields may be added with a release: name those that you set. The numbers of
 // enums stay as they are; a later daemon may know more of them.
@@ -21,12 +22,12 @@ namespace tokamak {
 
 // ---- options
 
-// What a client may do with the shared memory.
+// A client's rights to the shared memory.
 enum class Access : uint8_t { kRead = 0, kReadAndCreate = 1 };
 
 struct ClientOptions {
-  // Of calls that take no time-out of their own, and, beyond their time-out, of those that do, for
-  // the daemon to answer.
+  // Longest time for calls that take no time-out of their own; for those that do, the time beyond
+  // it for the daemon to answer.
   Timeout call_timeout = std::chrono::seconds(10);
 
   // With Access::kRead this client cannot write into objects by mistake, and creates none.
@@ -67,15 +68,15 @@ struct PutOptions {
   // too.
   bool confirmed = false;
 
-  // Of Create: takes the id and the room at once, so that what stands against them is known before
+  // For Create: takes the id and the room at once, so that errors about them are known before
   // anything is filled. Without it a small object, of at most kSmall with its metadata, is filled
-  // in memory of this program, and Seal puts it in one message: half the time, but what Create
-  // would have refused, Seal does, and waits for room. Larger ones are always claimed.
+  // in memory of this program, and Seal puts it in one message: half the time, but Seal instead of
+  // Create waits for room and returns the errors. Larger ones are always claimed.
   bool claim = true;
   static constexpr size_t kSmall = 64 * 1024;
 
-  // Ends Create and Put with kCancelled when it is fired while they wait. What Create would have
-  // made is dropped; a small Put may still be carried out.
+  // Ends Create and Put with kCancelled when it is fired while they wait. The object that Create
+  // would have made is dropped; a small Put may still be carried out.
   const Interrupt* interrupt = nullptr;
 
   // The name that the id was made of (ObjectId::FromName). It is kept with the object, on each node
@@ -88,7 +89,7 @@ struct PutOptions {
   static bool MayBeKept(std::string_view name);
 };
 
-// What moves the bytes of an object that another node has. kAuto: what suits its size best.
+// The protocol that moves the bytes of an object from another node. kAuto: the best for its size.
 enum class Protocol : uint8_t { kAuto = 0, kEager = 1, kRead = 2, kWrite = 3 };
 
 struct GetOptions {
@@ -111,8 +112,8 @@ struct WaitOptions {
 };
 
 struct SubscribeOptions {
-  // What is sealed already comes first, each object once, as if it were sealed now; and what
-  // happens to it meanwhile behind that.
+  // Objects that are sealed already come first, each once, as if it were sealed now; events of them
+  // meanwhile come behind that.
   bool existing = false;
 };
 
@@ -222,7 +223,7 @@ enum class EventKind : uint8_t {
   kRefused = 3,  // dropped: another content has its id in the cluster
 };
 
-// What happened to an object on one node.
+// An event of an object on one node.
 struct Event {
   EventKind kind = EventKind::kSealed;
   Origin origin = Origin::kCreatedHere;
@@ -234,8 +235,8 @@ struct Event {
 
 struct Events {
   uint64_t dropped = 0;  // left out before these, because the subscriber did not keep up
-  // With these all that existed was told, if SubscribeOptions::existing asked for that. Events may
-  // be none where this is all that there is to say.
+  // True if these events complete what existed, if SubscribeOptions::existing asked for that. There
+  // may be no events beside it.
   bool caught_up = true;
   std::vector<Event> events;
 };

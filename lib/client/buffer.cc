@@ -13,8 +13,8 @@
 
 namespace tokamak {
 
-// Aligned as memory of the arena is.
-// Hidden: the shared library shows the members of MutableBuffer.
+// Aligned like memory of the arena. Hidden: the shared library exports the members of
+// MutableBuffer.
 struct __attribute__((visibility("hidden"))) MutableBuffer::Unclaimed {
   struct alignas(64) CacheLine {
     uint8_t bytes[64] = {};
@@ -22,8 +22,8 @@ struct __attribute__((visibility("hidden"))) MutableBuffer::Unclaimed {
 
   std::shared_ptr<client::Line> line;  // where it will be put
   std::vector<CacheLine> memory;       // data, then metadata
-  base::Duration timeout;              // to wait for room
-  std::string name;                    // to be kept with it
+  base::Duration timeout;              // longest wait for room
+  std::string name;                    // kept with the object
 };
 
 // ---- reading
@@ -41,7 +41,7 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
 void Buffer::Release() { ReleaseAll(Span<Buffer>(this, 1)); }
 
 void Buffer::ReleaseAll(Span<Buffer> buffers) {
-  std::shared_ptr<client::DaemonConnection> connection;  // of what is gathered
+  std::shared_ptr<client::DaemonConnection> connection;  // of the gathered buffers
   client::ReleaseRequest release;
   const auto tell = [&] {
     if (connection != nullptr) connection->Tell(release);
@@ -110,7 +110,7 @@ Status MutableBuffer::Abort() {
   if (connection == nullptr) {
     return Status(StatusCode::kFailedPrecondition, "this buffer was sealed or aborted before");
   }
-  if (std::exchange(unclaimed_, nullptr) != nullptr) return Status();  // the daemon knows nothing of it
+  if (std::exchange(unclaimed_, nullptr) != nullptr) return Status();  // the daemon does not know it
   client::AbortRequest abort;
   abort.id = id_;
   return client::ToPublic(connection->Finish(abort));

@@ -1,4 +1,4 @@
-// BufferMaker makes the public buffers of what the daemon has answered.
+// BufferMaker makes the public buffers from the daemon's answers.
 #pragma once
 
 #include <cstdint>
@@ -20,20 +20,21 @@ namespace tokamak::client {
 
 class BufferMaker final {
  public:
-  // An object that was asked for, pinned where it was found.
+  // Makes the buffer of an object that a get has pinned in the arena.
   static Result<Buffer> Of(const std::shared_ptr<DaemonConnection>& connection, const base::ObjectId& id,
                            const GetEntry& entry);
 
-  // What gives back all that a reply to a get of `asked` brought, for which nobody waits any more;
-  // empty: nothing.
+  // Returns the release of everything that a late reply to a get of `asked` has pinned; empty if it
+  // pinned no object.
   static std::vector<uint8_t> ReleaseOf(absl::Span<const base::ObjectId> asked, absl::Span<const uint8_t> late);
 
-  // One that has its place in the arena: `memory`, of which the first `data_size` bytes are data.
+  // Makes a buffer that has its place in the arena: `memory`, of which the first `data_size` bytes
+  // are data.
   static MutableBuffer Claimed(std::shared_ptr<DaemonConnection> connection, const base::ObjectId& id,
                                absl::Span<uint8_t> memory, uint64_t data_size, bool confirmed);
 
-  // One that will be put when it is sealed, on the connection of then, and waits for room up to
-  // `timeout` then.
+  // Makes a buffer that is put when it is sealed, on the line's connection at that time, with a
+  // wait of up to `timeout` for room.
   static MutableBuffer Unclaimed(std::shared_ptr<Line> line, const base::ObjectId& id, uint64_t data_size,
                                  absl::Span<const uint8_t> metadata, base::Duration timeout, bool confirmed,
                                  std::string name);

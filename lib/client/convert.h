@@ -1,5 +1,5 @@
-// What the public headers (include/tokamak) and the code behind them say in types of their own, from
-// one to the other.
+// Conversions between the types of the public headers (include/tokamak) and those of the code
+// behind.
 #pragma once
 
 #include "absl/status/status.h"

@@ -11,9 +11,9 @@ namespace tokamak::client {
 
 namespace {
 
-// How long a daemon may leave who connects among those that it has not accepted yet.
+// Longest time for a daemon to accept a new connection.
 constexpr base::Duration kTakenWithin = base::Seconds(5);
-// How long a process without descriptors lets a fired interrupt wait.
+// Sleep of a process that has no descriptor for an interrupt: the longest that a fired one waits.
 constexpr base::Duration kSleepWithoutDescriptor = base::Milliseconds(20);
 
 }  // namespace
@@ -37,7 +37,7 @@ absl::StatusOr<std::shared_ptr<DaemonConnection>> DaemonConnection::Open(const s
   return connection;
 }
 
-// What a child has of its parent's connection may be in the middle of anything, and locks and
+// In a child of fork(), the parent's connection may be in the middle of anything, and locks and
 // condition variables with waiters must not be destroyed: that memory stays.
 void DaemonConnection::Drop(DaemonConnection* connection) {
   if (!connection->forked()) {
@@ -115,7 +115,7 @@ absl::StatusOr<DaemonConnection::Bytes> DaemonConnection::Exchange(uint16_t repl
   const Uncancelled uncancelled;
   Inbox inbox;
   const base::MutexLock lock(mutex_);
-  // What was given up counts until the daemon's word of it has been read.
+  // An abandoned call counts until the daemon's answer to it has been read.
   if (abandoned_ >= kMaxAbandoned) WaitOrRead(Deadline::After(base::Duration()), nullptr);
   if (!broken_.ok()) return lost(broken_);
   if (abandoned_ >= kMaxAbandoned) {
@@ -149,7 +149,7 @@ absl::StatusOr<DaemonConnection::Bytes> DaemonConnection::Exchange(uint16_t repl
   return absl::DeadlineExceededError(absl::StrCat("the daemon at ", path_, " did not answer in time"));
 }
 
-// Nobody waits for the reply any more; what can be cancelled at the daemon is where it `tells`.
+// Gives the wait for the reply up; with `tells`, cancels at the daemon what can be cancelled.
 void DaemonConnection::GiveUp(std::map<uint64_t, Expected>::iterator expected, Late late, bool tells) {
   expected->second.inbox = nullptr;
   expected->second.late = std::move(late);
@@ -161,7 +161,7 @@ void DaemonConnection::GiveUp(std::map<uint64_t, Expected>::iterator expected, L
   SendUnanswered({Encode(0, cancel)});
 }
 
-// An answer that came for a thread which was cancelled just then.
+// Gives back an answer for a thread that has just been cancelled.
 void DaemonConnection::DropAnswer(const Answer& answer, const Late& late) {
   if (!answer.frame.ok() || !late) return;
   Bytes tell = late(*answer.frame);
@@ -240,9 +240,9 @@ void DaemonConnection::TellAll(std::vector<Bytes> frames) {
   SendUnanswered(std::move(frames));
 }
 
-// One thread after another. Without a turn in time nothing was sent; beyond that, a failure is the
-// end of the connection, and the daemon has not all of the last frame. OK: it was sent, and the
-// connection may be lost since.
+// Sends, one thread after another. Without a turn in time no frame was sent; any other failure ends
+// the connection, and the daemon does not have all of the last frame. OK: the frames were sent, and
+// the connection may be lost since.
 absl::Status DaemonConnection::SendInTurn(absl::Span<const Bytes> frames, Deadline deadline) {
   if (absl::Status s = BeginTurn(deadline); !s.ok()) return s;
   const absl::Status sent = Write(frames, deadline);
@@ -262,7 +262,7 @@ absl::Status DaemonConnection::BeginTurn(Deadline deadline) {
 absl::Status DaemonConnection::EndTurn(Deadline deadline) {
   while (!unsent_.empty() && broken_.ok()) {
     const std::vector<Bytes> unanswered = std::exchange(unsent_, {});
-    Write(unanswered, deadline).IgnoreError();  // it ends this
+    Write(unanswered, deadline).IgnoreError();  // a failure ends the connection
   }
   sending_ = false;
   sent_.NotifyOne();
@@ -308,19 +308,18 @@ void DaemonConnection::RingFor(Inbox& inbox, const Interrupt& came) {
   if (!inbox.answers.empty()) came.Fire();
 }
 
-// At the deadline as well it looks once at what is there. True: it was interrupted.
+// Looks once at what is there, even after the deadline. Returns true if it was interrupted.
 bool DaemonConnection::WaitFor(const Inbox& inbox, Deadline deadline, const Interrupt* interrupt) {
   bool interrupted = false;
   for (bool last = false; inbox.answers.empty() && broken_.ok() && !last && !interrupted;) {
     last = deadline.passed();
     interrupted = WaitAWhile(deadline, interrupt);
   }
-  TellWaiting();  // somebody else may have to read now
+  TellWaiting();  // another thread may have to read now
   return interrupted;
 }
 
-// As WaitOrRead, and looks before whether the thread was cancelled, as often as that is to be
-// looked at.
+// As WaitOrRead, but first looks whether the thread was cancelled, when that is due.
 bool DaemonConnection::WaitAWhile(Deadline deadline, const Interrupt* interrupt) {
   return WaitOrRead(NextLook(deadline), interrupt);
 }
@@ -330,12 +329,12 @@ Deadline DaemonConnection::NextLook(Deadline deadline) {
   return Uncancelled::may_end() ? Deadline::Earlier(deadline, Deadline::After(kLookForCancellation)) : deadline;
 }
 
-// Makes some progress: waits while another thread reads, else reads for whomever it is. True: it
-// was interrupted, and is to end.
+// Makes some progress: waits while another thread reads, otherwise reads for all. Returns true if
+// it was interrupted, and is to end.
 bool DaemonConnection::WaitOrRead(Deadline deadline, const Interrupt* interrupt) {
   if (!WaitOrReadOnce(deadline, interrupt)) return false;
   const bool goes_on = mutex_.RunUnlocked([&] { return interrupt->GoesOn(); });
-  // What has come is read, however often it is fired.
+  // However often it is fired, what has come is read.
   if (goes_on && broken_.ok()) WaitOrReadOnce(Deadline::After(base::Duration()), nullptr);
   return !goes_on;
 }
@@ -363,7 +362,8 @@ bool DaemonConnection::WaitOrReadOnce(Deadline deadline, const Interrupt* interr
   return absl::IsCancelled(frame.status());
 }
 
-// A condition variable knows nothing of descriptors: who can be interrupted sleeps on two of them.
+// A condition variable knows nothing of descriptors, so an interruptible thread sleeps on two of
+// them.
 bool DaemonConnection::WaitForReader(Deadline deadline, const Interrupt& interrupt) {
   const Result<Interrupt> woken = Interrupt::Make();
   if (!woken.ok()) {
@@ -382,7 +382,7 @@ void DaemonConnection::TellWaiting() {
   for (const Interrupt* const sleeper : sleepers_) sleeper->Fire();
 }
 
-// `told`: what the daemon is to be told about what came too late.
+// `told`: frames to send to the daemon because of late replies.
 void DaemonConnection::Dispatch(Bytes frame, std::vector<Bytes>& told) {
   const absl::StatusOr<Header> header = DecodeHeader(frame);
   if (!header.ok()) return Break(header.status());
@@ -408,7 +408,7 @@ void DaemonConnection::Dispatch(Bytes frame, std::vector<Bytes>& told) {
   Forget(expected);
 }
 
-// The first reason stays. Whoever reads or sends comes back at once.
+// The first reason stays. Threads that read or send come back at once.
 void DaemonConnection::Break(const absl::Status& why) {
   if (!broken_.ok()) return;
   broken_ = Explain(why);
@@ -423,7 +423,7 @@ absl::Status DaemonConnection::Explain(const absl::Status& why) const {
                    options_.reconnects ? "; the next call connects anew" : "; connect again"));
 }
 
-// Of a call that was sent. The daemon may have carried it out.
+// Error of a call that was sent. The daemon may have carried it out.
 absl::Status DaemonConnection::Unanswered() const {
   return absl::UnavailableError(absl::StrCat("not answered: ", broken_.message()));
 }

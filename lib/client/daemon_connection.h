@@ -1,14 +1,15 @@
-// DaemonConnection is a client's to its daemon, until either is gone: requests out, each answer into the
-// inbox of who waits for it, and the arena. Lost once, it stays lost; line.h has the next.
+// DaemonConnection is a client's connection to its daemon, until either is gone: requests out, each
+// answer into the inbox of its waiter, and the arena. Once lost, it stays lost; line.h makes the
+// next.
 //
-// There is no thread of its own. Of the threads that wait, one reads for all; when it has its
-// answer, another takes over. A reply that nobody waits for any more may still have pinned objects
-// here: what to give back is kept with its request.
-// A thread that is cancelled (pthread_cancel(3)) while it waits gives its call up as one that is
-// interrupted; it ends within kLookForCancellation. Nowhere else is it cancelled.
+// It has no thread of its own. One of the waiting threads reads for all; when it has its answer,
+// another takes over. The reply of an abandoned request may still pin objects here, so the request
+// is kept with what gives them back. A thread that is cancelled (pthread_cancel(3)) while it waits
+// gives its call up like an interrupted one; it ends within kLookForCancellation, and is cancelled
+// nowhere else.
 //
 // Thread rule: any thread, any number at once. Buffers keep it alive by shared ownership. A child
-// after fork() may only drop it: it does not look at the locks, which another thread of its parent
+// after fork() may only drop it, and must not look at the locks, which another thread of its parent
 // may have held.
 #pragma once
 
@@ -41,16 +42,15 @@ namespace tokamak::client {
 
 class DaemonConnection final : public std::enable_shared_from_this<DaemonConnection> {
  public:
-  // Calls that were given up but not answered yet. Beyond this many, calls fail until the daemon
-  // answers.
+  // Most abandoned calls without an answer. Beyond that, calls fail until the daemon answers.
   static constexpr size_t kMaxAbandoned = 1024;
 
-  // Gets without a thread that waits for each (gets.h), those among them that were cancelled until
-  // the daemon has said so. Further ones are refused.
+  // Most gets that no thread waits for (gets.h), including cancelled ones until the daemon has
+  // answered. Further ones are refused.
   static constexpr size_t kMaxPendingGets = 2048;
 
-  // How often a thread that waits looks whether it was cancelled, of which nothing tells. A little
-  // longer than a system call of the socket waits (UnixSocket), so that there are no more of these.
+  // Interval at which a waiting thread looks whether it was cancelled, as no event reports that. A
+  // little longer than a system call of the socket waits (UnixSocket), so it adds none.
   static constexpr base::Duration kLookForCancellation = base::Milliseconds(1100);
 
   using Bytes = std::vector<uint8_t>;
@@ -59,28 +59,28 @@ class DaemonConnection final : public std::enable_shared_from_this<DaemonConnect
     HelloRequest hello;
     base::Duration call_timeout;
     base::Duration spin;
-    bool reconnects = false;  // the next call of whoever has it connects anew: what its errors say
+    bool reconnects = false;  // the next call on its line connects anew: a hint for the texts of errors
     uint64_t first_id = 1;    // of a request
   };
 
-  // What came for one who waits, in the order in which it came: the whole frame, or the daemon's
-  // error. It belongs to the connection until all that it expects was answered or given up.
+  // An answer for a waiter, in the order of arrival: the whole frame, or the daemon's error. The
+  // inbox belongs to the connection until all that it expects was answered or given up.
   struct Answer {
     uint64_t request_id = 0;
     absl::StatusOr<Bytes> frame;
   };
   struct Inbox {
     absl::InlinedVector<Answer, 1> answers;
-    const Interrupt* came = nullptr;  // fired with each, where there is one: RingFor
+    const Interrupt* came = nullptr;  // fired with each answer, unless null: RingFor
   };
 
-  // What the daemon is told, a frame, when a reply comes for which nobody waits any more; may be
+  // Makes the frame to send to the daemon when the reply to an abandoned request comes; may be
   // empty.
   using Late = std::function<Bytes(absl::Span<const uint8_t> reply)>;
 
-  // Connects, says Hello, and maps the arena. kUnavailable: no daemon there, or none that answers
-  // by `deadline`. kFailedPrecondition: it speaks another version. kCancelled: `interrupt`, if
-  // there is one, was fired.
+  // Connects, sends Hello, and maps the arena. kUnavailable: no daemon there, or none that answers
+  // by `deadline`. kFailedPrecondition: it has another version. kCancelled: `interrupt`, if given,
+  // was fired.
   static absl::StatusOr<std::shared_ptr<DaemonConnection>> Open(const std::string& socket_path, const Options& options,
                                                                 Deadline deadline,
                                                                 const Interrupt* interrupt = nullptr);
@@ -90,10 +90,10 @@ class DaemonConnection final : public std::enable_shared_from_this<DaemonConnect
   ~DaemonConnection() = default;
 
   // Sends a request and waits for its reply. The daemon's error is the call's. kDeadlineExceeded:
-  // it may still be carried out; `late` says what follows from a reply that comes after all.
-  // kCancelled: the same, because `interrupt`, if there is one, was fired; what can be cancelled at
-  // the daemon is. kUnavailable: the connection is gone, for good; `unsent` says that it was before
-  // the request was sent, which may be made on another one.
+  // the call may still be carried out; `late` handles a reply that comes after all. kCancelled: the
+  // same, because `interrupt`, if given, was fired; it is cancelled at the daemon if possible.
+  // kUnavailable: the connection is gone, for good; `unsent` is set if it was before the request
+  // was sent, which may be made on another one.
   template <typename R>
   absl::StatusOr<typename R::Reply> Call(const R& request, Deadline deadline, const Late& late = nullptr,
                                          const Interrupt* interrupt = nullptr, bool* unsent = nullptr) {
@@ -103,8 +103,8 @@ class DaemonConnection final : public std::enable_shared_from_this<DaemonConnect
     return Read<typename R::Reply>(*frame);
   }
 
-  // A call that seals or aborts the object that it names. If it cannot be sent, the daemon is told
-  // to abort the object. `unsent`: as of a call.
+  // Makes a call that seals or aborts the object that it names. If it cannot be sent, the daemon is
+  // asked to abort the object. `unsent`: as in Call.
   template <typename R>
   absl::Status Finish(const R& request, bool* unsent = nullptr) {
     AbortRequest abort;
@@ -116,10 +116,9 @@ class DaemonConnection final : public std::enable_shared_from_this<DaemonConnect
     return Read<typename R::Reply>(*frame).status();
   }
 
-  // Sends requests that are not answered, before any that comes later. Where another thread is
-  // sending, that one sends them. May wait as long as a call; when even that is not enough the
-  // connection is given up, and the daemon takes everything back. Failures are not told: the next
-  // call will.
+  // Sends requests without answers, before any later request. If another thread is sending, that
+  // one sends them. May wait as long as a call; after that the connection is given up, and the
+  // daemon takes everything back. Failures are not reported; the next call fails.
   void TellAll(std::vector<Bytes> frames);
   template <typename R>
   void Tell(const R& request) {
@@ -130,28 +129,28 @@ class DaemonConnection final : public std::enable_shared_from_this<DaemonConnect
 
   // ---- many at once; each request is answered, or given up
 
-  // Expects the reply to a get that will be sent with the id that this returns. kResourceExhausted:
+  // Expects the reply to a get that will be sent with the returned id. kResourceExhausted:
   // kMaxPendingGets are under way.
   absl::StatusOr<uint64_t> ExpectGet(Inbox& inbox);
 
   // Sends requests together. kDeadlineExceeded: none was sent, as the daemon took none by
-  // `deadline`, which may have passed: then nothing is waited for. Those of which it took a part
-  // have the time of a call. Else as for a call.
+  // `deadline`; with a passed deadline it does not wait. A partly taken frame has the time of a
+  // call. Other errors: as Call.
   absl::Status Send(absl::Span<const Bytes> frames, Deadline deadline);
 
-  // All that has come for `inbox`, waiting for the first until `deadline`: then nothing.
-  // kCancelled: `interrupt` was fired before.
+  // Returns everything that has come for `inbox`, waiting for the first answer until `deadline`:
+  // then the result is empty. kCancelled: `interrupt` was fired before.
   absl::StatusOr<absl::InlinedVector<Answer, 1>> Await(Inbox& inbox, Deadline deadline,
                                                        const Interrupt* interrupt = nullptr);
 
-  // From now on `came` is fired with each answer that comes for `inbox`, whoever reads it. It lives
-  // as long as the inbox.
+  // Fires `came` with each further answer for `inbox`, whichever thread reads it. It lives as long
+  // as the inbox.
   void RingFor(Inbox& inbox, const Interrupt& came);
 
-  // Nobody waits for this get any more. False: it is answered.
+  // Gives up waiting for this get. Returns false if it is answered.
   bool GiveUpGet(uint64_t request_id, Late late);
 
-  // The body of a reply. A malformed one ends the connection.
+  // Decodes the body of a reply. A malformed one ends the connection.
   template <typename M>
   absl::StatusOr<M> Read(absl::Span<const uint8_t> frame) {
     absl::StatusOr<M> message = DecodeBody<M>(frame);
@@ -162,41 +161,42 @@ class DaemonConnection final : public std::enable_shared_from_this<DaemonConnect
     return message;
   }
 
-  // Waits for a notification. They are kept from when the daemon sends them, so for a connection
-  // that subscribed.
+  // Waits for a notification. They are kept from the first one on, so only for a connection that
+  // subscribed.
   absl::StatusOr<EventsNotification> NextEvents(Deadline deadline, const Interrupt* interrupt = nullptr);
 
-  // For calls that take no time-out of their own.
+  // For calls without a timeout of their own.
   Deadline CallDeadline() const { return Deadline::After(options_.call_timeout); }
-  // For those that the daemon ends after `timeout`.
+  // For calls that the daemon ends after `timeout`.
   Deadline AnswerDeadline(base::Duration timeout) const { return Deadline::OfAnswer(timeout, options_.call_timeout); }
 
-  const WelcomeReply& welcome() const { return welcome_; }  // what the hello was answered
+  const WelcomeReply& welcome() const { return welcome_; }  // the answer to Hello
 
-  // Beyond those of all requests so far. Of a parent's connection the child knows none.
+  // Returns an id beyond those of all requests so far; a child of fork() may not use its parent's
+  // connection for it.
   uint64_t next_id() const;
 
-  // Readable when something came, for whomever, or the connection is gone.
+  // Readable when something came, for any thread, or the connection is gone.
   int descriptor() const { return socket_.descriptor(); }
 
-  // OK until the connection is gone, which the socket knows before a call does.
+  // OK until the connection is gone, which the socket shows before a call does.
   absl::Status status() const;
 
-  // Whether this is a child of the process that connected, by fork(): the connection is its
-  // parent's. Then whoever calls is refused, and what is dropped is told to nobody.
+  // True in a child, by fork(), of the process that connected: the connection is its parent's. Then
+  // calls are refused, and drops are not reported to the daemon.
   bool forked() const { return os::ForkCount() != forks_; }
 
-  // Of a reply that is about another number of objects than its request.
+  // Error of a reply about another number of objects than its request.
   static absl::Status WrongCount();
 
-  // Of a call whose interrupt was fired.
+  // Error of a call whose interrupt was fired.
   static absl::Status Interrupted();
 
-  // Looks whether this thread was cancelled, and says how long it may wait then: until it has to
-  // look again, `deadline` at the latest.
+  // Looks whether this thread was cancelled, and returns until when it may wait: to the next look,
+  // at most to `deadline`.
   static Deadline NextLook(Deadline deadline);
 
-  // An object's bytes, data first. kInternal: the daemon named memory outside of the arena.
+  // Returns an object's bytes, data first. kInternal: the daemon named memory outside of the arena.
   absl::StatusOr<absl::Span<const uint8_t>> ReadableMemory(const Location& location) const;
   absl::StatusOr<absl::Span<uint8_t>> WritableMemory(const Location& location) const;
 
@@ -207,18 +207,18 @@ class DaemonConnection final : public std::enable_shared_from_this<DaemonConnect
   struct Expected {
     uint16_t kind = 0;
     bool of_gets = false;    // it counts among kMaxPendingGets
-    Inbox* inbox = nullptr;  // null: nobody waits for it any more
-    Late late;               // then
+    Inbox* inbox = nullptr;  // null: abandoned
+    Late late;               // used when abandoned
   };
 
   DaemonConnection(std::string path, Options options, os::UnixSocket socket)
       : path_(std::move(path)), options_(std::move(options)), socket_(std::move(socket)), next_id_(options_.first_id) {}
 
-  // Nobody else uses the connection yet, so it takes no lock.
+  // Takes no lock: no other thread uses the connection yet.
   absl::Status SayHello(Deadline deadline, const Interrupt* interrupt) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   absl::StatusOr<os::Frame> AwaitWelcome(Deadline deadline, const Interrupt* interrupt);
   absl::Status MapArena(absl::Span<const os::FileDescriptor> descriptors);
-  // Of the connection that nobody uses any more.
+  // Deleter of the shared pointer.
   static void Drop(DaemonConnection* connection);
   absl::StatusOr<Bytes> Exchange(uint16_t reply_kind, const MakeFrame& make, Deadline deadline, const Late& late,
                                  const Interrupt* interrupt, bool* unsent, Bytes otherwise = {});
@@ -254,19 +254,19 @@ class DaemonConnection final : public std::enable_shared_from_this<DaemonConnect
   os::MemoryMapping writable_;  // empty for a client that only reads
 
   mutable base::Mutex mutex_;
-  base::CondVar changed_;  // an answer came, or somebody else may read
-  base::CondVar sent_;     // somebody else may send
-  // Fired with changed_: of those who can be interrupted.
+  base::CondVar changed_;  // an answer came, or another thread may read
+  base::CondVar sent_;     // another thread may send
+  // Fired with changed_: those of the threads that can be interrupted.
   std::vector<const Interrupt*> sleepers_ ABSL_GUARDED_BY(mutex_);
-  absl::Status broken_ ABSL_GUARDED_BY(mutex_);  // why the connection is gone; OK while it is not
+  absl::Status broken_ ABSL_GUARDED_BY(mutex_);  // why the connection is gone; OK while it is there
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   bool sending_ ABSL_GUARDED_BY(mutex_) = false;
-  // Requests that are not answered, for whoever is sending to send. Empty while nobody is.
+  // Requests without answers, for the sending thread to send. Empty while no thread sends.
   std::vector<Bytes> unsent_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_id_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, Expected> expected_ ABSL_GUARDED_BY(mutex_);
-  size_t abandoned_ ABSL_GUARDED_BY(mutex_) = 0;     // of these, calls that were given up
-  size_t pending_gets_ ABSL_GUARDED_BY(mutex_) = 0;  // of these, gets
+  size_t abandoned_ ABSL_GUARDED_BY(mutex_) = 0;     // abandoned calls among them
+  size_t pending_gets_ ABSL_GUARDED_BY(mutex_) = 0;  // gets among them
   std::deque<EventsNotification> events_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -31,7 +31,7 @@ namespace {
 
 static_assert(Gets::kMaxPending == DaemonConnection::kMaxPendingGets, "the connection bounds them");
 
-// For what must not wait.
+// For calls that must not wait.
 Deadline Now() { return Deadline::After(base::Duration()); }
 
 absl::Status NoDescriptors() {
@@ -40,13 +40,12 @@ absl::Status NoDescriptors() {
 
 }  // namespace
 
-// Hidden: the shared library shows the members of Gets.
+// Hidden: the shared library exports the members of Gets.
 class __attribute__((visibility("hidden"))) Gets::Impl final {
  public:
   explicit Impl(std::shared_ptr<Line> line) : line_(std::move(line)), connection_(line_->connection()) {}
   ~Impl();
 
-  // As in the header.
   absl::StatusOr<uint64_t> Begin(const ObjectId& id, base::Duration timeout, Protocol protocol);
   absl::Status Send() { return SendUntil(line_->CallDeadline()); }
   absl::StatusOr<Answer> Next(base::Duration timeout, const Interrupt* interrupt);
@@ -55,7 +54,7 @@ class __attribute__((visibility("hidden"))) Gets::Impl final {
   void Cancel(uint64_t number);
   size_t pending() const { return pending_.size() + ended_.size(); }
 
-  // What a child of fork() has of its parent's is left as it is, but for what it shares with it.
+  // A forked child drops only what it shares with its parent; all else stays as it is.
   bool forked() const { return os::ForkCount() != forks_; }
   void LeaveToParent() {
     connection_.reset();
@@ -70,7 +69,7 @@ class __attribute__((visibility("hidden"))) Gets::Impl final {
   struct Get {
     ObjectId id;
     base::Duration timeout;
-    Deadline deadline;  // of the daemon's answer; far away until it is sent
+    Deadline deadline;  // for the daemon's answer; far away until the get is sent
   };
   using Pending = std::map<uint64_t, Get>;
 
@@ -87,16 +86,16 @@ class __attribute__((visibility("hidden"))) Gets::Impl final {
 
   const uint64_t forks_ = os::ForkCount();
   std::shared_ptr<Line> line_;
-  std::shared_ptr<DaemonConnection> connection_;  // of all that is pending
-  DaemonConnection::Inbox inbox_;                 // the connection's, while anything is pending
+  std::shared_ptr<DaemonConnection> connection_;  // of all pending gets
+  DaemonConnection::Inbox inbox_;                 // the connection's while a get is pending
   Pending pending_;                               // by number, which is the request's id
   std::deque<Answer> ended_;
   std::vector<Bytes> unsent_;
-  std::vector<uint64_t> unsent_gets_;      // whose frames are among unsent_
+  std::vector<uint64_t> unsent_gets_;      // gets with a frame in unsent_
   Deadline earliest_ = Deadline::Never();  // no get's deadline is before it
 
-  // Where the program has asked for a descriptor: what is ready when something came for these, by
-  // whatever thread, or the socket has something to read.
+  // Set once the program has asked for a descriptor: readable when an answer came for these gets,
+  // read by any thread, or the socket has something to read.
   std::optional<Interrupt> came_;
   os::FileDescriptor ready_;
 };
@@ -111,7 +110,7 @@ Gets::Impl::~Impl() {
 absl::StatusOr<uint64_t> Gets::Impl::Begin(const ObjectId& id, base::Duration timeout, Protocol protocol) {
   absl::StatusOr<uint64_t> number = Expect();
   if (absl::IsResourceExhausted(number.status())) {
-    // What was cancelled counts until the daemon's word of it has been read.
+    // A cancelled get counts until the daemon's answer to it has been read.
     if (absl::Status s = Send(); !s.ok()) return s;
     if (absl::Status s = ReadUntil(Now()); !s.ok()) return s;
     number = Expect();
@@ -127,8 +126,7 @@ absl::StatusOr<uint64_t> Gets::Impl::Begin(const ObjectId& id, base::Duration ti
   return number;
 }
 
-// On another connection where that of before is lost, which nobody has looked at while nothing was
-// pending.
+// Uses another connection if the last one was lost while no get was pending.
 absl::StatusOr<uint64_t> Gets::Impl::Expect() {
   if (forked()) return absl::FailedPreconditionError("these gets are of the parent process: make others after fork()");
   if (line_->reconnects() && pending_.empty() && !connection_->status().ok()) {
@@ -140,7 +138,7 @@ absl::StatusOr<uint64_t> Gets::Impl::Expect() {
   return connection_->ExpectGet(inbox_);
 }
 
-// What is pending ends with the old connection.
+// Pending gets end with the old connection.
 absl::Status Gets::Impl::ConnectAnew() {
   while (!pending_.empty()) ReadUntil(Now()).IgnoreError();
   unsent_.clear();
@@ -156,7 +154,7 @@ absl::Status Gets::Impl::ConnectAnew() {
   return absl::OkStatus();
 }
 
-// Has the descriptor tell of the connection's socket, or no more.
+// Adds the connection's socket to the descriptor, or removes it.
 bool Gets::Impl::Watch(int operation, const DaemonConnection& connection) {
   epoll_event readable{};
   readable.events = EPOLLIN;
@@ -179,7 +177,7 @@ absl::Status Gets::Impl::SendUntil(Deadline deadline) {
 absl::StatusOr<Gets::Answer> Gets::Impl::Next(base::Duration timeout, const Interrupt* interrupt) {
   const Deadline deadline = Deadline::After(timeout);
   const Deadline sent_by = ended_.empty() ? Deadline::Earlier(deadline, line_->CallDeadline()) : Now();
-  // That nothing was sent does not keep what has ended, or what has come, from the program.
+  // A failed send does not keep ended gets, or answers that came, from the program.
   const absl::Status sent = SendUntil(sent_by);
   if (absl::IsDeadlineExceeded(sent) && ended_.empty() && !deadline.passed()) return sent;
   while (ended_.empty()) {
@@ -205,7 +203,7 @@ void Gets::Impl::Cancel(uint64_t number) {
   if (ended != ended_.end()) ended_.erase(ended);
 }
 
-// False: its answer is in the inbox.
+// Returns false if its answer is in the inbox.
 bool Gets::Impl::GiveUp(Pending::iterator get) {
   const auto release = [id = get->second.id](absl::Span<const uint8_t> late) {
     return BufferMaker::ReleaseOf(absl::MakeConstSpan(&id, 1), late);
@@ -218,8 +216,8 @@ bool Gets::Impl::GiveUp(Pending::iterator get) {
   return true;
 }
 
-// kCancelled: it was interrupted. Any other error: the connection is lost, and all have ended with
-// that.
+// kCancelled: it was interrupted. Any other error: the connection is lost, and all gets have ended
+// with that.
 absl::Status Gets::Impl::ReadUntil(Deadline deadline, const Interrupt* interrupt) {
   if (came_.has_value()) came_->Reset();
   const auto came = connection_->Await(inbox_, deadline, interrupt);
@@ -277,7 +275,7 @@ void Gets::Impl::EndAll(const absl::Status& why) {
   }
 }
 
-// The daemon should have answered long ago.
+// Ends gets that the daemon should have answered long ago.
 void Gets::Impl::EndOverdue() {
   if (!earliest_.passed()) return;
   earliest_ = Deadline::Never();

@@ -27,14 +27,14 @@ struct Line::Side {
   absl::Status ConnectAnew(const Line& line, Deadline deadline, const Interrupt* interrupt)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
-  const uint64_t forks = os::ForkCount();  // which process this is of
-  std::atomic<Held*> seen;                 // held, whole at any time: for a child of fork()
+  const uint64_t forks = os::ForkCount();  // identifies the process
+  std::atomic<Held*> seen;                 // equal to held, and whole at any time: for a child of fork()
 
   base::Mutex mutex;
   std::shared_ptr<const Held> held ABSL_GUARDED_BY(mutex);
-  // While a thread connects anew; fired when that is over.
+  // Set while a thread connects anew; fired when that is over.
   std::shared_ptr<const Interrupt> attempt ABSL_GUARDED_BY(mutex);
-  absl::Status said ABSL_GUARDED_BY(mutex);  // by the last attempt
+  absl::Status said ABSL_GUARDED_BY(mutex);  // result of the last attempt
   Deadline next_attempt ABSL_GUARDED_BY(mutex) = Deadline::After(base::Duration());
   std::set<std::string> nodes ABSL_GUARDED_BY(mutex);  // all names that its node has had
   const std::string* node ABSL_GUARDED_BY(mutex) = nullptr;
@@ -53,7 +53,8 @@ Line::Line(std::string path, DaemonConnection::Options options, std::shared_ptr<
       side_(new Side(std::move(connection))),
       taker_(os::ForkCount()) {}
 
-// A child leaves its parent's side as it is, but for the connection (DaemonConnection::Drop).
+// A child of fork() leaves its parent's side as it is, except for the connection
+// (DaemonConnection::Drop).
 Line::~Line() {
   Side* const side = side_.load(std::memory_order_acquire);
   if (side->forks == os::ForkCount()) {
@@ -129,7 +130,7 @@ absl::Status Line::Side::ConnectAnew(const Line& line, Deadline deadline, const 
   attempt = std::make_shared<Interrupt>(*std::move(over));
   DaemonConnection::Options options = line.options();
   options.first_id = held->connection->next_id();
-  // Also where this thread is cancelled.
+  // Runs even when this thread is cancelled.
   const auto end = absl::MakeCleanup([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     attempt->Fire();
     attempt.reset();
@@ -137,7 +138,7 @@ absl::Status Line::Side::ConnectAnew(const Line& line, Deadline deadline, const 
   absl::StatusOr<std::shared_ptr<DaemonConnection>> connection = mutex.RunUnlocked([&] {
     return DaemonConnection::Open(line.path(), options, Deadline::Earlier(deadline, line.CallDeadline()), interrupt);
   });
-  if (absl::IsCancelled(connection.status())) return connection.status();  // it says nothing of the daemon
+  if (absl::IsCancelled(connection.status())) return connection.status();  // it says nothing about the daemon
   next_attempt = Deadline::After(kReconnectPause);
   said = connection.status();
   if (connection.ok()) Take(*std::move(connection));

@@ -1,15 +1,16 @@
-// Line is what a client has to its daemon for as long as it lives: the connection that its calls
-// use, and another one when that is lost.
+// Line is a client's line to its daemon for as long as the client lives: the connection that its
+// calls use, and another one when that is lost.
 //
-// A connection that is lost stays so (connection.h). Of a line that reconnects the next call
-// connects anew: after the daemon was restarted, and in a child of fork(), to which its parent's
-// connection is lost. One thread connects, and those that call meanwhile wait for what comes of it,
-// each by its own deadline. There is one attempt in kReconnectPause at most; calls in between end
-// with what the last one said. A call that was sent and not answered is not sent again, as it may
-// have been carried out. What the old connection brought keeps that, and so stays readable.
+// A lost connection stays lost (daemon_connection.h). On a line that reconnects the next call
+// connects anew: after a restart of the daemon, and in a child of fork(), to which its parent's
+// connection is lost. One thread connects; calls meanwhile wait for its result, each by its own
+// deadline. There is at most one attempt in kReconnectPause; calls in between end with the last
+// one's result. A call that was sent and not answered is not sent again, as it may have been
+// carried out. Buffers keep the old connection, and so stay readable.
 //
-// Thread rule: any thread, any number at once. What threads share (Side) is of one process: a child
-// of fork() makes its own when it first calls, and looks at no lock of its parent's.
+// Thread rule: any thread, any number at once. The state that threads share (Side) belongs to one
+// process: a child of fork() makes its own with its first call, and looks at no lock of its
+// parent's.
 #pragma once
 
 #include <atomic>
@@ -30,10 +31,10 @@ namespace tokamak::client {
 
 class Line final {
  public:
-  // From one attempt to connect anew to the next: a daemon that is away is not hammered.
+  // Shortest time between attempts to connect, so that an absent daemon is not hammered.
   static constexpr base::Duration kReconnectPause = base::Milliseconds(100);
 
-  // Connects, with the errors of DaemonConnection::Open.
+  // Connects. Errors: those of DaemonConnection::Open.
   static absl::StatusOr<std::shared_ptr<Line>> Open(std::string socket_path, DaemonConnection::Options options);
 
   // For Open.
@@ -42,8 +43,8 @@ class Line final {
   Line(const Line&) = delete;
   Line& operator=(const Line&) = delete;
 
-  // As DaemonConnection::Call, on the connection of now. What could not be sent, as that was lost, is
-  // sent on the next one where the line reconnects. `by`: which connection it was.
+  // As DaemonConnection::Call, on the current connection. If that was lost before the request was
+  // sent, a line that reconnects sends it on the next one. `by` is set to the connection used.
   template <typename R>
   absl::StatusOr<typename R::Reply> Call(const R& request, Deadline deadline,
                                          const DaemonConnection::Late& late = nullptr,
@@ -59,15 +60,14 @@ class Line final {
     }
   }
 
-  // That of now, which may be lost.
+  // The current connection, which may be lost.
   std::shared_ptr<DaemonConnection> connection() { return Hold()->connection; }
 
-  // Returns when the line has another connection than `lost`, which was found to be so.
-  // kUnavailable: there is no daemon, or no attempt is due yet. kDeadlineExceeded, kCancelled: as
-  // of a call.
+  // Returns when the line has another connection than `lost`, which was found to be lost.
+  // kUnavailable: no daemon, or no attempt is due yet. kDeadlineExceeded, kCancelled: as in Call.
   absl::Status Renew(DaemonConnection& lost, Deadline deadline, const Interrupt* interrupt = nullptr);
 
-  // For calls that take no time-out of their own, and for those that the daemon ends after
+  // Deadlines of calls without a timeout of their own, and of those that the daemon ends after
   // `timeout`.
   Deadline CallDeadline() const { return Deadline::After(options_.call_timeout); }
   Deadline AnswerDeadline(base::Duration timeout) const { return Deadline::OfAnswer(timeout, options_.call_timeout); }
@@ -76,13 +76,12 @@ class Line final {
   const DaemonConnection::Options& options() const { return options_; }
   bool reconnects() const { return options_.reconnects; }
 
-  // The name of the node that the connection of now is to; the text lives as long as the line.
+  // Returns the node's name by the current connection; the text lives as long as the line.
   const std::string& node();
 
  private:
-  // A connection, kept for the calls that use it. What else keeps it, such as buffers, has
-  // references of its own: so a child of fork() can drop it though threads of its parent were in
-  // calls.
+  // A connection, kept for the calls that use it. Other users, such as buffers, have references of
+  // their own: so a child of fork() can drop it though threads of its parent were in calls.
   struct Held {
     std::shared_ptr<DaemonConnection> connection;
   };
@@ -94,7 +93,7 @@ class Line final {
 
   const std::string path_;
   const DaemonConnection::Options options_;
-  std::atomic<Side*> side_;      // this process's, or its parent's still
+  std::atomic<Side*> side_;      // this process's, or still its parent's
   std::atomic<uint64_t> taker_;  // the process, in forks, that has taken it over or is about to
 };
 

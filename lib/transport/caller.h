@@ -1,5 +1,4 @@
-// Caller asks a peer something short and gets its reply: the transport's small talk, outside of
-// any transfer's way.
+// Caller asks a peer something short and gets its reply, outside of any transfer.
 //
 // CallHandler is the other end: it answers what peers ask.
 #pragma once
@@ -26,17 +25,17 @@ class Caller {
   // loop and never inside the call; the reply's bytes live during it. Request and reply have at
   // most max_call_size() bytes. Errors: kUnavailable (no connection, or it broke: the peer may or
   // may not have acted), kDeadlineExceeded, kInvalidArgument (too long). Dropping the handle
-  // cancels: the peer is told, and drops what works on the answer.
+  // cancels: the peer drops its work on the answer.
   [[nodiscard]] virtual base::Pending Call(const verbs::Address& peer, absl::Span<const uint8_t> request,
                                            base::Duration deadline, CallCallback done) = 0;
 
   virtual uint32_t max_call_size() const = 0;
 };
 
-// `request` is looked at during the call; `reply` may be kept and run later, on this loop. What is
-// returned is the work on the answer, null where there is none: it is dropped after the reply, or
-// when the caller has cancelled, its deadline has passed or its connection has ended; in a task of
-// its own, so that the reply may be a part of it.
+// `request` is valid during the call only; `reply` may be kept and run later, on this loop. Returns
+// the work on the answer, null if there is none. It is dropped after the reply, or when the caller
+// has cancelled, its deadline has passed or its connection has ended; in a task of its own, so the
+// reply may be a part of it.
 using CallHandler = std::function<base::Pending(absl::Span<const uint8_t> request, Reply reply)>;
 
 }  // namespace tokamak::transport

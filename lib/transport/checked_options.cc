@@ -13,7 +13,7 @@
 namespace tokamak::transport {
 namespace {
 
-// Bound of an option that has no other.
+// Bound of the options without a bound of their own.
 constexpr uint32_t kMaxTransfersLimit = 65536;
 
 struct Range {

@@ -1,4 +1,4 @@
-// CheckOptions holds the options of an endpoint against its devices.
+// CheckOptions checks the options of an endpoint against its devices.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -8,8 +8,8 @@
 
 namespace tokamak::transport {
 
-// Returns `options` as far as all devices can carry them out. kInvalidArgument: an option beyond its
-// range, or one that a device cannot carry out.
+// Returns `options`, reduced to what all devices support. kInvalidArgument: an option beyond its
+// range, or one that a device does not support.
 absl::StatusOr<EndpointOptions> CheckOptions(const EndpointOptions& options, absl::Span<const Rail> rails);
 
 }  // namespace tokamak::transport

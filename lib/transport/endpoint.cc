@@ -22,7 +22,7 @@
 namespace tokamak::transport {
 namespace {
 
-// Connections that peers may have to us at once; further ones are refused.
+// Most connections from peers at once; further ones are refused.
 constexpr uint32_t kMaxInbound = 4096;
 static_assert(kMaxInboundOfPeer <= PeerShares::PartOf(kMaxInbound), "no peer has them all");
 
@@ -34,14 +34,14 @@ constexpr size_t kMaxPaths = 4096;
 
 constexpr uint64_t kAdaptiveStream = 1;  // of random numbers
 
-constexpr base::Duration kDrainStep = base::Milliseconds(1);  // between two looks
+constexpr base::Duration kDrainStep = base::Milliseconds(1);  // interval of the check
 
 class EndpointImpl final : public Endpoint, private Outbound::Keeper, private Inbound::Keeper {
  public:
   EndpointImpl(base::EventLoop& loop, absl::Span<const Rail> rails, Source& source, base::Random random,
                base::Trace& trace, const EndpointOptions& options)
       : context_{loop, {rails.begin(), rails.end()}, source, random, trace, options, {}, {}}, refused_calls_(loop) {
-    context_.next_pin = context_.random.Next();  // far from those of other endpoints with the same source
+    context_.next_pin = context_.random.Next();  // unlikely to meet those of other endpoints with the same source
     if (options.adaptive_policy) {
       context_.adaptive = std::make_unique<AdaptivePolicy>(options.policy, context_.random.Fork(kAdaptiveStream));
     }
@@ -51,7 +51,6 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
     }
   }
 
-  // Before anything else.
   absl::Status Open() {
     for (const Rail& rail : context_.rails) {
       auto completions = SharedCompletions::Create(rail.device, context_.loop, context_.options.slot_size);
@@ -164,7 +163,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
   }
 
  private:
-  // By token first: a queue pair of another rail comes from another address.
+  // Token first: a queue pair of another rail comes from another address.
   struct InboundKey {
     uint64_t token;
     std::array<uint8_t, 16> ip;
@@ -183,8 +182,8 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
 
   // ---- to peers
 
-  // The connection to `peer`, made where there is none. Null with the reason where
-  // the device cannot.
+  // Returns the connection to `peer`, made if there is none. Null, with the reason in `refusal`,
+  // when the device cannot.
   Outbound* OutboundTo(const verbs::Address& peer, absl::Status* refusal) {
     std::unique_ptr<Outbound>& place = outbound_[peer];
     if (place != nullptr && place->connection().leaving()) leaving_outbound_.push_back(std::move(place));
@@ -205,7 +204,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
     return nullptr;
   }
 
-  // Remembered for the time when the peer cannot be reached over the primary rail that it has.
+  // Remembers the rails for the time when the peer cannot be reached over its primary rail.
   void OnRails(const Outbound& outbound, absl::Span<const verbs::Address> rails) override {
     if (paths_.size() >= kMaxPaths && paths_.count(outbound.peer()) == 0) return;
     paths_[outbound.peer()].rails.assign(rails.begin(), rails.end());
@@ -260,7 +259,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
       return Conclude(*request,
                       known ? it->second->Accept(*request, *theirs) : absl::UnavailableError("no such connection"));
     }
-    if (it != inbound_.end()) SendAway(it, "the peer has begun anew");  // left over from an earlier life of it
+    if (it != inbound_.end()) SendAway(it, "the peer has begun anew");  // left over from an earlier life of the peer
     if (!MakeRoomFor(key.ip)) return Reject(*request, absl::ResourceExhaustedError("too many connections"));
     auto made = Inbound::Create(context_, *this, request->peer(), *theirs);
     if (!made.ok()) return Reject(*request, made.status());
@@ -268,7 +267,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
     Conclude(*request, it->second->Accept(*request, *theirs));
   }
 
-  // The connection is known by its token, which only its two ends have seen.
+  // Finds the connection by its token, which only its two ends have seen.
   void OnRailRequest(verbs::ConnectionRequest& request, const Hello& theirs) {
     const auto it = inbound_.lower_bound({theirs.token, {}});
     const bool known = it != inbound_.end() && it->first.token == theirs.token && it->second->TakesRails(theirs);
@@ -281,9 +280,10 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
     inbound_.erase(which);
   }
 
-  // False: there is no room for one more connection of `peer`. Those of its earlier lives are not
-  // known to be dead, as nobody probes a connection without work: at the peer's bound the one that
-  // it used least lately gives way. A live engine that loses it connects again with its next pull.
+  // Returns false if there is no room for one more connection of `peer`. Connections of its earlier
+  // lives are not known to be dead, as an idle connection is not probed: at the peer's bound the
+  // least recently used one gives way. A live engine that loses it connects again with its next
+  // pull.
   bool MakeRoomFor(const PeerShares::Ip& peer) {
     if (inbound_.size() >= kMaxInbound) return false;
     if (context_.shares.ConnectionsOf(peer) < kMaxInboundOfPeer) return true;
@@ -300,13 +300,13 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
   void Conclude(verbs::ConnectionRequest& request, const absl::Status& accepted) {
     if (accepted.ok()) return;
     if (!absl::IsCancelled(accepted)) return Reject(request, accepted);
-    // Nothing to be told, and nobody to tell; what there is of its connection ends with the
+    // The requester is gone: no answer is possible. The rest of its connection ends with the
     // deadline to connect.
     ++context_.counters.requesters_gone;
     VLOG(1) << request.peer().ToString() << ": " << accepted;
   }
 
-  // The peer learns who we are, and so what does not fit.
+  // Refuses with our hello, which shows the peer what does not fit.
   void Reject(verbs::ConnectionRequest& request, const absl::Status& why) {
     LOG_EVERY_T(WARNING, 1) << "refused a connection of " << request.peer().ToString() << ": " << why;
     if (why.code() == absl::StatusCode::kFailedPrecondition) ++context_.counters.protocol_errors;
@@ -344,7 +344,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
     for (auto& [key, inbound] : inbound_) inbound->connection().OnDeviceEvent(rail, info);
   }
 
-  // Where a peer's rails are, and over which of them it is tried next.
+  // Where a peer's rails are, and the one to try next.
   struct Path {
     std::vector<verbs::Address> rails;
     uint32_t primary = 0;
@@ -353,11 +353,11 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
   Context context_;
   std::map<verbs::Address, std::unique_ptr<Outbound>> outbound_;
   InboundMap inbound_;
-  // Broken, about to be taken out; their place may be another's already.
+  // Broken, about to be taken out; another may have their place already.
   std::vector<std::unique_ptr<Outbound>> leaving_outbound_;
   std::vector<std::unique_ptr<Inbound>> leaving_inbound_;
   std::map<verbs::Address, Path> paths_;
-  std::vector<std::unique_ptr<verbs::Listener>> listeners_;  // of each rail
+  std::vector<std::unique_ptr<verbs::Listener>> listeners_;  // by rail
   std::vector<std::unique_ptr<verbs::DeviceWatch>> device_watches_;
   base::Answers refused_calls_;
   std::vector<std::function<void()>> draining_;

@@ -1,5 +1,5 @@
-// EndpointCounters are the numbers of one endpoint since it was opened; EndpointUse is the memory
-// that it has at this moment.
+// EndpointCounters are the numbers of one endpoint since it was opened; EndpointUse is its memory
+// at this moment.
 #pragma once
 
 #include <cstdint>
@@ -9,40 +9,40 @@
 
 namespace tokamak::transport {
 
-// Counted on the endpoint's loop; any thread may read them while the endpoint lives.
+// Written on the endpoint's loop; any thread may read them while the endpoint lives.
 struct EndpointCounters {
   base::Counter pulls_started, pulls_ok, pulls_failed;
   base::Counter serves_started, serves_ok, serves_failed;
   base::Counter bytes_pulled[4], bytes_served[4];  // by Protocol
   base::Counter transfers_pulled[4], transfers_served[4];
-  base::Counter downgrades;     // the owner took eager though the puller asked for another protocol
+  base::Counter downgrades;     // the owner chose eager, the puller had asked for another protocol
   base::Counter credit_stalls;  // a message waited for the peer's slots
-  base::Counter windows_grown;  // of receives, for a peer whose messages waited
+  base::Counter windows_grown;  // receive windows, for peers whose messages waited
   base::Counter connections_opened, connections_lost;
-  base::Counter requesters_gone;     // peers that gave up while we answered their request for a queue pair
+  base::Counter requesters_gone;     // peers that gave up before we answered their request for a queue pair
   base::Counter protocol_errors;     // protocol violations of peers; the connection is closed
-  base::Counter bulk_connected;      // a connection's queue pairs on its primary rail, each time
-  base::Counter bulk_rested;         // given back when nothing large was moved
-  base::Counter rails_joined;        // beside the primary rail of a connection, each time
-  base::Counter rails_lost;          // of these; transfers went on without them
-  base::Counter windows_bound;       // memory windows, for what peers write
-  base::Counter regions_registered;  // by transfers, for themselves
-  // READ by pulls, and written by serves as acknowledged; what was done again counts again.
+  base::Counter bulk_connected;      // bulk queue pairs of a primary rail, each time
+  base::Counter bulk_rested;         // bulk queue pairs given back for lack of large transfers
+  base::Counter rails_joined;        // secondary rails, each time
+  base::Counter rails_lost;          // secondary rails; transfers went on without them
+  base::Counter windows_bound;       // memory windows for peers' WRITEs
+  base::Counter regions_registered;  // by single transfers
+  // READ by pulls and written by serves, in acknowledged bytes; repeated bytes count again.
   base::Counter rail_bytes[kMaxRails];
-  // Of the adaptive policy: pulls whose protocol it chose, and those of them that explored; the
-  // time of those that worked, and of all that explored; how often a link had changed.
+  // Adaptive policy: pulls whose protocol it chose, and those of them that explored; the time of
+  // the successful ones, and of all that explored; changes of a link.
   base::Counter adaptive_pulls, adaptive_explored;
   base::Counter adaptive_nanoseconds, adaptive_explored_nanoseconds;
   base::Counter adaptive_links_changed;
-  base::Counter late_messages;  // of transfers and calls that were over already: ignored
+  base::Counter late_messages;  // for transfers and calls that were over: ignored
 };
 
-// What an endpoint's connections take for messages and completions.
+// Memory and completions of an endpoint's connections.
 struct EndpointUse {
-  uint64_t slot_bytes = 0;        // slots that hold messages, or wait for them
-  uint64_t registered_bytes = 0;  // the blocks that these are of
-  uint64_t completions = 0;       // entries of completion queues that may be used
-  uint64_t memory_windows = 0;    // that were made, in use or not
+  uint64_t slot_bytes = 0;        // slots that hold messages or wait for them
+  uint64_t registered_bytes = 0;  // blocks of these slots
+  uint64_t completions = 0;       // usable entries of completion queues
+  uint64_t memory_windows = 0;    // made, in use or not
 };
 
 }  // namespace tokamak::transport

@@ -1,4 +1,4 @@
-// Inbound is our side of a connection that a peer made: the transfers and calls that it asks of us.
+// Inbound is our side of a connection that a peer made: it serves the peer's transfers and calls.
 #pragma once
 
 #include <cstdint>
@@ -18,31 +18,31 @@ namespace tokamak::transport {
 
 class Inbound final : public PeerConnection::User, public Serve::Host {
  public:
-  // Who keeps it.
+  // Keeps the inbound connections.
   class Keeper {
    public:
     virtual ~Keeper() = default;
-    // Its connection is over: hands it out, to be dropped.
+    // Hands out a connection that is over, to be dropped.
     virtual std::unique_ptr<Inbound> TakeOut(Inbound& inbound) = 0;
   };
 
-  // For a peer whose first queue pair said `theirs`.
+  // `theirs` is the hello of the peer's first queue pair.
   static absl::StatusOr<std::unique_ptr<Inbound>> Create(Context& context, Keeper& keeper, const verbs::Address& peer,
                                                          const Hello& theirs);
 
-  // The peer asks for one more queue pair of the connection.
+  // Accepts one more queue pair of the connection.
   absl::Status Accept(verbs::ConnectionRequest& request, const Hello& theirs) {
     return connection_->Accept(request, theirs);
   }
-  // Whether a bulk queue pair of the primary rail may try: it is of the same shape.
+  // Returns whether a bulk queue pair of the primary rail may try: it has the same shape.
   bool TakesBulk(const Hello& theirs) const { return HasShapeOf(theirs); }
-  // Whether one of another rail may try.
+  // Returns whether one of another rail may try.
   bool TakesRails(const Hello& theirs) const { return HasShapeOf(theirs) && connection_->up(); }
   const verbs::Address& peer() const { return peer_; }
   uint64_t token() const { return token_; }
-  // Nothing is asked for, so that it may go when another needs its place.
+  // True if no request is open, so that it may give its place to another.
   bool idle() const { return connection_->up() && !busy(); }
-  // When the peer asked for something last, or came.
+  // Time of the peer's last request, or of its arrival.
   base::Time asked_at() const { return asked_at_; }
 
   // Serve::Host

@@ -8,7 +8,7 @@
 
 namespace tokamak::transport {
 
-// The right to answer one call. Dropped unused, the peer is told.
+// The right to answer one call. Dropped unused, it refuses the call.
 class IncomingCalls::Ticket final {
  public:
   Ticket(IncomingCalls& calls, uint64_t number) : calls_(calls), watch_(calls.lifetime_.Watched()), number_(number) {}
@@ -86,8 +86,8 @@ void IncomingCalls::Refuse(uint64_t number, const absl::Status& status) {
   connection_.Send(header, std::vector<uint8_t>(text.begin(), text.end()));
 }
 
-// Its work is dropped, too, in a task of its own: we may be inside the drop of the reply, which can
-// be a part of that work. False: it has been answered.
+// Drops the call's work in a task of its own: we may be inside the drop of the reply, which can be
+// a part of that work. Returns false if the call has been answered.
 bool IncomingCalls::Forget(uint64_t number) {
   OneCall* call = calls_.Find(number);
   if (call == nullptr) return false;
@@ -100,7 +100,7 @@ bool IncomingCalls::Forget(uint64_t number) {
   return true;
 }
 
-// What is dropped may end further calls.
+// The dropped work may end further calls.
 void IncomingCalls::DropEnded() { const std::vector<base::Pending> ended = std::exchange(ended_, {}); }
 
 }  // namespace tokamak::transport

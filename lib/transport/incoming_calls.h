@@ -1,8 +1,8 @@
 // IncomingCalls are the short requests of one peer that the call handler is answering.
 //
-// Law: each is answered once: by the handler, or for it when the peer cancels, and when it drops
-// the reply, takes too long or does not exist. Whatever the handler works on for a call is
-// dropped with it.
+// Law: each is answered once: by the handler, or on its behalf when the peer cancels, or when the
+// handler drops the reply, takes too long or does not exist. The handler's work for a call is
+// dropped with the call.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +23,12 @@ namespace tokamak::transport {
 
 class IncomingCalls final {
  public:
-  // Dropped, it needs the connection no more.
+  // Once dropped, it no longer needs the connection.
   IncomingCalls(Context& context, PeerConnection& connection) : context_(context), connection_(connection) {}
 
-  // kInvalidArgument: more at once than we said we answer.
+  // kInvalidArgument: more calls at once than our hello allows.
   absl::Status OnCall(const Message& message);
-  // False: there is no such call (any more).
+  // Returns false if there is no such call (any more).
   [[nodiscard]] bool OnCancel(uint64_t number);
 
   bool empty() const { return calls_.empty(); }
@@ -51,7 +51,7 @@ class IncomingCalls final {
   base::NumberedTable<OneCall> calls_;
   std::vector<base::Pending> ended_;  // work of calls that are over
   base::Timer dropping_;
-  const base::Lifetime lifetime_;  // last: over before what is dropped above
+  const base::Lifetime lifetime_;  // last: ends before the members above are dropped
 };
 
 }  // namespace tokamak::transport

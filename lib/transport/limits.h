@@ -1,4 +1,4 @@
-// The transport's bounds that others count on. docs/bounds.md has all bounds of the project.
+// Bounds of the transport that other rooms rely on. docs/bounds.md lists all bounds of the project.
 #pragma once
 
 #include <cstdint>
@@ -7,15 +7,13 @@
 
 namespace tokamak::transport {
 
-// Transfers that an endpoint serves at once, and that it pulls at once, unless its
-// options say otherwise.
+// Transfers that an endpoint serves at once, and pulls at once; the default of its options.
 constexpr uint32_t kMaxTransfers = 1024;
 
-// Of what an endpoint serves one peer may have this part.
+// One peer gets at most 1/kPeerPart of what an endpoint serves.
 constexpr uint32_t kPeerPart = 4;
 
-// Bytes of one READ or WRITE request, and requests of one transfer at a time, as they may be
-// chosen.
+// Range of the bytes of one READ or WRITE request, and of the requests of one transfer at a time.
 constexpr uint32_t kMinChunkSize = 4096;
 constexpr uint32_t kMaxChunkSize = 1u << 30;
 constexpr uint32_t kMaxChunksInFlight = 1024;
@@ -23,45 +21,45 @@ constexpr uint32_t kMaxChunksInFlight = 1024;
 // Devices of an endpoint.
 constexpr uint32_t kMaxRails = 4;
 
-// A rail that fails may take this long to give back what was posted on it, before its queue pairs
-// are dropped without that.
+// Time for a failed rail to give back its posted requests, before its queue pairs are dropped
+// anyway.
 constexpr base::Duration kFlushGrace = base::Milliseconds(100);
 
-// A rail that has failed is retried at this interval while its connection lives.
+// Interval of retries of a failed rail while its connection lives.
 constexpr base::Duration kRejoinInterval = base::Seconds(5);
 
-// Connections to an endpoint that one peer may have: one for each of its engines. Beyond, one
-// without work gives way.
+// Connections of one peer to an endpoint: one for each of the peer's engines. Beyond that, an idle
+// one gives way.
 constexpr uint32_t kMaxInboundOfPeer = 128;
 
 // Calls of one connection that we answer at once.
 constexpr uint32_t kMaxCallsServed = 256;
 
-// A connection that has been idle for this long gives up the window that it grew to.
+// Idle time after which a connection gives up its grown window.
 constexpr base::Duration kWindowRest = base::Seconds(10);
 
-// A connection over which nothing large was moved for this long gives its bulk queue pairs back.
+// Time without large transfers after which a connection gives its bulk queue pairs back.
 constexpr base::Duration kBulkRest = base::Seconds(10);
 
-// How long both sides wait for all queue pairs of a connection, unless their options say otherwise.
+// Time that both sides wait for all queue pairs of a connection; the default of their options.
 constexpr base::Duration kConnectDeadline = base::Seconds(5);
 
-// How long a pull waits for anything to happen before it gives its owner up, unless the request
-// says otherwise: a chunk that arrives, a READ that completes, an owner's word; READs and WRITEs of
-// other pulls on the connection, with which it takes turns, count too.
+// Time for which a pull waits for any progress before it gives its owner up; the default of the
+// request. Progress is a chunk that arrives, a READ that completes, or a message of the owner;
+// READs and WRITEs of other pulls on the connection count too, as it takes turns with them.
 constexpr base::Duration kPatience = base::Seconds(10);
 
-// While an owner writes, which the puller's processor does not see, it says at this interval how
-// far it is.
+// Interval at which an owner that writes reports its progress, which the puller's processor does
+// not see.
 constexpr base::Duration kProgressInterval = base::Seconds(1);
 static_assert(kProgressInterval * 4 <= kPatience,
               "a word that is late, or one that is lost with its connection, is no end");
 
-// A transfer that was stopped may take this long to end in good order (requests in flight to
-// finish, the owner to answer) before the hard proof is made: key revoked or connection closed.
+// Time for a stopped transfer to end in good order (requests in flight finish, the owner answers)
+// before the hard proof is made: key revoked or connection closed.
 constexpr base::Duration kDrainGrace = base::Milliseconds(500);
 
-// The longest that a puller may hold a pin, whatever it asks for.
+// Longest time a puller may hold a pin, whatever it asks for.
 constexpr base::Duration kServeDeadline = base::Seconds(300);
 
 }  // namespace tokamak::transport

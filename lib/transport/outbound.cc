@@ -9,7 +9,7 @@
 namespace tokamak::transport {
 namespace {
 
-// The peer's words, made safe to log.
+// Makes the peer's words safe to log.
 absl::Status FailureOf(const verbs::Address& peer, const Message& message) {
   std::string text(message.body.begin(), message.body.end());
   for (char& c : text) c = c >= ' ' && c <= '~' ? c : '?';
@@ -122,7 +122,7 @@ absl::Status Outbound::OnPullMessage(Pull& pull, const Message& message, CopyBud
   }
 }
 
-// Of a transfer or call that is over, or that never was.
+// Handles a message for a transfer or call that is over, or never was.
 absl::Status Outbound::OnUnknown(const Header& header) {
   const bool of_owner = header.kind == MessageKind::kData || header.kind == MessageKind::kChunk ||
                         header.kind == MessageKind::kDone || header.kind == MessageKind::kFail ||

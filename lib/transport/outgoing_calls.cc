@@ -8,7 +8,7 @@
 
 namespace tokamak::transport {
 
-// What the caller holds. It and its call know each other as long as the caller waits.
+// The caller's handle. It and its call know each other while the caller waits.
 class OutgoingCalls::CallHandle final : public base::Handle {
  public:
   CallHandle(OutgoingCalls& calls, OneCall* call) : calls_(calls), call_(call) { call->handle = this; }
@@ -91,7 +91,7 @@ void OutgoingCalls::Refuse(OneCall* call) {
   done(absl::InvalidArgumentError(absl::StrCat("a request of ", size, " bytes is more than this peer takes")));
 }
 
-// The peer has the same deadline, and answers without being told.
+// Only the caller's side ends: the peer has the same deadline, and answers by itself.
 void OutgoingCalls::OnDeadline(OneCall* call) {
   const Caller::CallCallback done = TakeCallback(call);
   if (call->number == 0) Forget(call);
@@ -108,7 +108,7 @@ void OutgoingCalls::Cancel(OneCall* call) {
   connection_.Send(header);
 }
 
-// From now on the caller does not wait. Null: it did not.
+// Ends the caller's wait. Returns null if it was not waiting.
 Caller::CallCallback OutgoingCalls::TakeCallback(OneCall* call) {
   if (call->handle != nullptr) std::exchange(call->handle, nullptr)->Detach();
   return std::exchange(call->done, nullptr);

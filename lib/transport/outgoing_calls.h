@@ -1,10 +1,9 @@
-// OutgoingCalls are the short requests that we ask of one peer, until their replies come.
+// OutgoingCalls are our short requests to one peer, until their replies come.
 //
-// The peer answers a number of them at once (its hello says how many); others wait here, and so
-// does what would only wait for the peer's slots behind kMostQueued messages: what is urgent goes
-// before it. A call
-// that was sent and then passes its deadline or is cancelled is over for the caller, but counts
-// until the peer has answered it.
+// The peer answers a limited number of them at once (its hello gives it); further ones wait here,
+// and so do calls that would only wait for the peer's slots behind kMostQueued messages: here
+// urgent ones overtake them. A call that was sent and then passes its deadline or is cancelled is
+// over for the caller, but counts until the peer has answered it.
 #pragma once
 
 #include <cstdint>
@@ -24,28 +23,29 @@ namespace tokamak::transport {
 
 class OutgoingCalls final {
  public:
-  static constexpr size_t kMaxCalls = 16384;  // under way and waiting
+  static constexpr size_t kMaxCalls = 16384;  // sent and waiting
   static constexpr size_t kMostQueued = 32;
 
   enum class Urgency { kUsual, kFirst };
 
-  // Numbers come from `last_number`, shared with the pulls.
+  // `last_number` is shared with the pulls.
   OutgoingCalls(Context& context, PeerConnection& connection, uint64_t& last_number)
       : context_(context), connection_(connection), last_number_(last_number) {}
   ~OutgoingCalls();
 
   bool full() const { return calls_.size() >= kMaxCalls; }
-  // Not when full.
+  // Returns null when full.
   [[nodiscard]] base::Pending Add(absl::Span<const uint8_t> request, base::Duration deadline, Urgency urgency,
                                   Caller::CallCallback done);
 
-  // Sends what may be sent, when the connection is up.
+  // Sends the calls that may leave, once the connection is up.
   void SendWaiting();
 
-  // The reply, or a refusal, of a call that we made; false: no such call.
+  // Passes on the reply to, or the refusal of, one of our calls. Returns false if there is no such
+  // call.
   [[nodiscard]] bool OnReply(uint64_t number, absl::StatusOr<absl::Span<const uint8_t>> reply);
 
-  // The connection is gone; nothing is sent any more.
+  // The connection is gone; no more is sent.
   void OnBroken(const absl::Status& status);
 
   bool empty() const { return calls_.empty(); }
@@ -57,18 +57,18 @@ class OutgoingCalls final {
     base::Time deadline_time;
     base::Timer deadline;
     Caller::CallCallback done;
-    CallHandle* handle = nullptr;  // null: the caller has its answer, or wants none
+    CallHandle* handle = nullptr;  // null: the caller has its answer, or has cancelled
     Urgency urgency = Urgency::kUsual;
-    uint64_t number = 0;  // 0: was not sent
+    uint64_t number = 0;  // 0: not sent
     base::Link<OneCall> table_link;
     base::Link<OneCall> waiting_link;
   };
-  // Messages that wait are mostly gone within this time.
+  // Time within which waiting messages are mostly gone.
   static constexpr base::Duration kLookAgain = base::Microseconds(20);
   using List = base::IntrusiveList<OneCall, &OneCall::waiting_link>;
 
   List& ListOf(const OneCall& call) { return call.urgency == Urgency::kFirst ? urgent_ : waiting_; }
-  // The next that may be sent; null: none.
+  // Takes the next call that may be sent, null if none.
   OneCall* TakeNext();
   void Refuse(OneCall* call);
   void OnDeadline(OneCall* call);

@@ -11,14 +11,14 @@ namespace {
 
 using Side = BulkChannel::Side;
 
-// What TraceKind::kConnection says.
+// Values of TraceKind::kConnection.
 enum class ConnectionStep : uint32_t { kUp = 1, kBroken = 2 };
 
 absl::Status WithPeer(const verbs::Address& peer, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(peer.ToString(), ": ", status.message()));
 }
 
-// Why a connection did not come up. A peer that speaks another version says so with its refusal.
+// Returns why a connection did not come up. A peer of another version says so in its refusal.
 absl::Status ReasonOf(const verbs::ConnectionEvent& event) {
   if (event.kind == verbs::ConnectionEvent::Kind::kUnreachable) {
     return absl::UnavailableError(absl::StrCat("not reachable: ", event.status.message()));
@@ -210,7 +210,7 @@ void PeerConnection::Work() {
     CopyBudget budget;
     return OnTurn(budget);
   }
-  // What the peer sent before it left is taken in first. Others' completions may go on for ever.
+  // Take in what the peer sent before it left, and no more: others' completions may go on for ever.
   bool more = false;
   for (uint32_t rail = 0; rail < bulk_->shape().rails; ++rail) {
     SharedCompletions& completions = *context_.completions[rail];
@@ -319,7 +319,7 @@ void PeerConnection::HandleError(const RequestId& id, const verbs::Completion& c
       context_.lossy_paths.Note(peer_.ip, context_.loop.Now());
     }
   }
-  // What was posted comes back because of that.
+  // Posted requests come back because the peer has left.
   if (completion.status == verbs::CompletionStatus::kFlushed && !leaving_.ok()) return Break(leaving_);
   const bool too_long = id.receive && completion.status == verbs::CompletionStatus::kLocalLength;
   if (too_long) {

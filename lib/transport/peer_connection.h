@@ -1,14 +1,13 @@
-// PeerConnection joins two endpoints: a control channel, a bulk channel and the connection manager's
-// part. It knows nothing of transfers: what comes
-// goes to its User.
+// PeerConnection joins two endpoints: a control channel, a bulk channel and the connection
+// manager's part. It knows nothing of transfers: messages go to its User.
 //
-// The side that pulls connects the queue pair of messages, and the connection is up; those of bulk
-// follow when something large is to be moved (primary_rail.h). The private data of each says which
+// The puller connects the control queue pair, and the connection is up; bulk queue pairs follow
+// when something large is to be moved (primary_rail.h). The private data of each says which
 // connection it belongs to and which of its queue pairs it is (hello.h). Other rails join then,
-// too, where the owner has said where they are, and drop out by themselves (secondary_rail.h).
+// too, once the owner has announced them, and drop out by themselves (secondary_rail.h).
 //
-// Work is done in turns: after a batch of completions (shared_completions.h) or when somebody has
-// something to send, what was received is posted again, credits are returned, and what waits is
+// Work is done in turns, after a batch of completions (shared_completions.h) or when there is
+// something to send: receives are posted again, credits are returned, and waiting messages are
 // sent.
 //
 // Law: when OnBroken runs, the queue pairs are gone: no peer and no device touches memory through
@@ -50,71 +49,70 @@ class PeerConnection final : private RailLinks::User,
     virtual ~User() = default;
     // Messages may leave. Runs once, in a task of its own.
     virtual void OnUp() = 0;
-    // A message came; its body lives during the call, and what is copied of it counts in `budget`.
-    // An error means that no honest peer would have sent it.
+    // A message came. Its body lives during the call; copies of it count in `budget`. Errors: a
+    // protocol violation.
     virtual absl::Status OnMessage(const Message& message, CopyBudget& budget) = 0;
     virtual absl::Status OnNote(const Note& note) = 0;
-    // The owner has said where its rails are.
+    // The owner has announced the addresses of its rails.
     virtual void OnRails(absl::Span<const verbs::Address> rails) = 0;
-    // Writes that are asked for and wait for notes, by rising number.
+    // Returns the writes that were asked for and wait for notes, by rising number.
     virtual std::vector<WantedWrite> WritesWanted() const = 0;
-    // Transfers or calls are under way: silence is suspicious.
+    // True while transfers or calls are under way: silence is suspicious.
     virtual bool busy() const = 0;
-    // Of a puller: transfers that are not eager.
+    // True if a puller has transfers that are not eager.
     virtual bool bulk_wanted() const = 0;
-    // Of a puller: the bulk queue pairs do not come up. Stops these transfers.
+    // Stops a puller's bulk transfers: the bulk queue pairs do not come up.
     virtual void OnBulkFailed(const absl::Status& status) = 0;
-    // It is over. Runs once, in a task of its own, and may drop the connection.
+    // The connection is over. Runs once, in a task of its own, and may drop the connection.
     virtual void OnBroken(const absl::Status& status) = 0;
   };
 
-  // `user` outlives the connection. kPuller connects, kOwner is connected to.
+  // `user` outlives the connection. kPuller connects, kOwner accepts.
   static absl::StatusOr<std::unique_ptr<PeerConnection>> Create(Context& context, BulkChannel::Side side,
                                                                 const BulkChannel::Shape& shape,
                                                                 const verbs::Address& peer, uint64_t token,
                                                                 PeerConnection::User& user);
   ~PeerConnection() override;
 
-  // Asks the peer for the queue pair of messages.
+  // Asks the peer for the control queue pair.
   absl::Status Connect();
-  // The peer asks for that, or for one of bulk.
+  // Accepts the peer's request for the control queue pair, or for a bulk one.
   absl::Status Accept(verbs::ConnectionRequest& request, const Hello& theirs);
 
-  // For the user, until it is broken. Nothing is sent in the call.
+  // Queues a message; valid until the connection is broken. Sends nothing inside the call.
   void Send(const Header& header, std::vector<uint8_t> body = {});
   ControlChannel& control() { return *control_; }
   BulkChannel& bulk() { return *bulk_; }
-  // Before a job is added to it, or the owner is asked for what will be one: PrimaryRail::Need.
+  // Call it before a job is added, or before the owner is asked for a job: PrimaryRail::Need.
   absl::Status NeedBulk() { return home_->Need(); }
-  // A transfer that needed it is over.
+  // A transfer that needed bulk queue pairs is over.
   void BulkMoved() {
     if (!broken()) home_->Moved();
   }
   const Hello& peer_hello() const { return peer_hello_; }
   const verbs::Address& peer() const { return peer_; }
 
-  // Something was added to a channel: work will be done.
+  // Schedules work: something was added to a channel.
   void Wake() override;
-  // Whether all messages have left and reached the peer. Where not, sees to it that this can be
-  // known: ask again.
+  // Returns whether all messages have left and reached the peer. If not, requests a completion that
+  // will show it: ask again.
   bool Drain();
-  // There are transfers or calls under way (again).
+  // Transfers or calls are under way (again).
   void Watch();
-  // Ends it: OnBroken follows. Only the first counts.
+  // Ends the connection: OnBroken follows. Only the first call counts.
   void Break(absl::Status status) override;
 
-  // Requests of a job do not end by themselves: drops the rails that they are on, or ends the
-  // connection. May end the job.
+  // Requests of a job do not end by themselves: drops their rails, or ends the connection. May end
+  // the job.
   void EndRequests(const BulkJob& job, const absl::Status& status);
 
   void OnDeviceEvent(uint32_t rail, const verbs::DeviceEventInfo& info);
   bool up() const { return state_ == State::kUp; }
-  // A message came: it was not only made, which over TCP says nothing about the rail, but
-  // has carried something.
+  // True once a message came: being connected says nothing about the rail over TCP.
   bool heard() const { return heard_; }
   bool broken() const override { return state_ == State::kBroken; }
-  // The peer has left: what it sent before is still passed on, then OnBroken follows. Nothing new
-  // should be started.
+  // True once the peer has left: what it sent before is still passed on, then OnBroken follows.
+  // Start nothing new.
   bool leaving() const { return !leaving_.ok() || broken(); }
 
  private:
@@ -125,7 +123,7 @@ class PeerConnection final : private RailLinks::User,
   absl::Status Open(BulkChannel::Side side, const BulkChannel::Shape& shape);
   uint32_t primary() const { return bulk_->shape().primary; }
 
-  // RailLinks::User, of messages; and the first for all rails
+  // RailLinks::User, for the control queue pair; the first one for all rails
   Hello MyHello(uint32_t queue) const override;
   void OnPeerHello(const Hello& theirs) override;
   void OnLinksUp(uint32_t path_mtu) override;
@@ -135,7 +133,7 @@ class PeerConnection final : private RailLinks::User,
   bool bulk_wanted() const override { return user_.bulk_wanted(); }
   void OnBulkUp() override;
   void OnBulkFailed(const absl::Status& status) override { user_.OnBulkFailed(status); }
-  // RailHost, of both
+  // RailHost, for both kinds of rail
   SharedCompletions::User& completions_user() override { return *this; }
   void SayDown(uint32_t rail) override;
   // PeerWatch::User
@@ -161,13 +159,13 @@ class PeerConnection final : private RailLinks::User,
   PeerConnection::User& user_;
   State state_ = State::kConnecting;
   Hello peer_hello_;
-  absl::Status leaving_;  // why; OK while the peer is there
+  absl::Status leaving_;  // reason why the peer has left; OK while it is there
   std::array<uint64_t, kMaxRails>
-      left_by_{};  // leaving: of each rail, SharedCompletions::passed when all was passed on
+      left_by_{};  // while leaving: by rail, the SharedCompletions::passed at which all was passed on
   absl::Status reason_;
 
   // Dropped in this order, see TearDown: links, queue pairs.
-  std::unique_ptr<RailLinks> links_;  // of messages
+  std::unique_ptr<RailLinks> links_;  // of the control queue pair
   std::unique_ptr<ControlChannel> control_;
   std::unique_ptr<BulkChannel> bulk_;
   std::optional<PrimaryRail> home_;
@@ -175,8 +173,8 @@ class PeerConnection final : private RailLinks::User,
 
   bool heard_ = false;
 
-  // The puller's, until it is up: messages that came before the word that it is, which takes a way
-  // of its own. The peer's first credits bound them.
+  // On the puller, messages that came before the event that the connection is up, which takes
+  // another way. The peer's first credits bound them.
   std::vector<verbs::Completion> early_;
 
   base::Timer work_;                // Work, or the end

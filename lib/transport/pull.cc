@@ -79,7 +79,7 @@ void Pull::OnLimit() {
   if (context_.loop.Now() >= deadline_time_) {
     return Stop(absl::DeadlineExceededError("the pull's deadline has passed"));
   }
-  if (state_ < State::kAsked) Moves();  // what waits here for a turn is not the owner's fault
+  if (state_ < State::kAsked) Moves();  // waiting here for a turn is not the owner's fault
   if (takes_bulk_turns()) moved_at_ = std::max(moved_at_, host_.bulk_moved_at());
   if (context_.loop.Now() >= moved_at_ + request_.patience) {
     return Stop(absl::DeadlineExceededError(
@@ -163,7 +163,7 @@ void Pull::Ask() {
   host_.connection().Send(header);
 }
 
-// ---- what the owner says
+// ---- the owner's messages
 
 absl::Status Pull::CheckSize(const ObjectSize& actual) const {
   if (actual == request_.size) return absl::OkStatus();
@@ -226,7 +226,7 @@ absl::Status Pull::OnChunk(const Message& message, CopyBudget& budget) {
   return absl::OkStatus();
 }
 
-// By write, where there was nothing to write.
+// By write, with no byte to write.
 absl::Status Pull::OnDone(const Header& header) {
   if (state_ == State::kStopping && by_write()) {
     Finish(outcome_);
@@ -293,7 +293,7 @@ void Pull::OnJobOver() {
   EndIfComplete();
 }
 
-// All bytes may be in place. By read this is asked only when they are.
+// Ends the pull if all bytes are in place. By read it is asked only when they are.
 void Pull::EndIfComplete() {
   if (moved_by_ == Protocol::kEager && !eager_.complete()) return;
   if (moved_by_ == Protocol::kWrite && !memory_.empty() && !write_.complete()) return;
@@ -311,8 +311,8 @@ void Pull::EndIfComplete() {
 
 void Pull::Cancel() { Stop(absl::CancelledError("the pull was cancelled")); }
 
-// Something went wrong, or is not wanted any more: tells the owner, and waits until nothing
-// touches the memory.
+// Stops the pull, failed or unwanted: cancels it at the owner, and waits until nothing touches the
+// memory.
 void Pull::Stop(absl::Status status) {
   if (state_ >= State::kStopping) return;
   const bool asked = state_ >= State::kAsked;
@@ -321,12 +321,12 @@ void Pull::Stop(absl::Status status) {
   if (host_.connection().broken()) return;  // OnBroken follows
   const bool reading = moved_by_ == Protocol::kRead && read_.Stop(host_.connection().bulk());
   if (!asked) return Finish(outcome_);
-  if (!reading) SendCancel();  // else when the READs are done: the owner may reuse its memory then
+  if (!reading) SendCancel();  // otherwise after the READs: the owner may reuse its memory then
   if (!reading && !key_is_out()) return Finish(outcome_);
   next_ = context_.loop.RunAfter(kDrainGrace, [this] { OnGrace(); });
 }
 
-// What should have ended in good order did not.
+// The orderly end did not come in time.
 void Pull::OnGrace() {
   if (by_write() && context_.RevokingProves()) return Finish(outcome_);
   if (by_write()) return host_.connection().Break(absl::UnavailableError("the owner of a write does not stop"));
@@ -340,7 +340,7 @@ void Pull::SendCancel() {
   host_.connection().Send(header);
 }
 
-// Nobody has anything to do with the memory any more, but for keys that are to be taken back.
+// The memory is out of use, except for keys that are still to be revoked.
 void Pull::Finish(absl::Status status) {
   if (state_ >= State::kClosing) return;
   Enter(State::kClosing);
@@ -352,7 +352,7 @@ void Pull::Finish(absl::Status status) {
   if (number_ != 0) host_.Unbind(number_, by_write());
   if (has_turn_) host_.GiveTurn(by_write());
   if (write_.target().closed()) return End();
-  // What hangs before it on the queue pair may hold an invalidate up.
+  // Requests before it on the queue pair may hold an invalidate up.
   next_ = context_.loop.RunAfter(kDrainGrace, [this] {
     write_.target().Revoke();
     End();
@@ -360,14 +360,14 @@ void Pull::Finish(absl::Status status) {
   host_.connection().Wake();
 }
 
-// The memory is safe; the rest comes in a task of its own.
+// The memory is safe; the rest runs in a task of its own.
 void Pull::End() {
   Enter(State::kOver);
   next_ = context_.loop.Post([this] { Conclude(); });
 }
 
-// Bytes from the start that are in place; not all where the pull failed, so that there is something
-// left to ask for.
+// Bytes from the start that are in place; never all of them if the pull failed, so that something
+// is left to ask for.
 uint64_t Pull::Arrived() const {
   const uint64_t all = memory_.size();
   if (outcome_.ok() || all == 0) return all;

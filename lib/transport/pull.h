@@ -6,13 +6,16 @@
 //      +-----------+----------+----------+-> stopping
 //
 // Waiting: for the connection, and by write for a turn. Opening and closing: by write, until the
-// device has opened the memory to the owner, and closed it again (write_target.h); else they are
-// passed at once. Stopping: until the owner, and our own requests, are done with the memory.
+// device has opened the memory to the owner, and closed it again (write_target.h); other protocols
+// skip them. Stopping: until the owner and our own requests are done with the memory.
 //
 // Law: memory goes back to the sink (Done) only when no READ of ours is in flight into it and no
-// key of the peer's opens it. A pull from which nothing has come for `patience` since it was asked
-// for is given up, long before a deadline that leaves room for a slow one. READs and WRITEs take
-// turns on a connection: where those of others there move, it only waits.
+// key of the peer's opens it.
+//
+// A pull without progress for `patience` since it was asked for is given up, long before a deadline
+// that leaves room for a slow one. READs and WRITEs take turns on a connection: while others move
+// there, the pull only waits.
+//
 // Law: Done runs in a task of its own, never inside a call of the user's or a callback's.
 #pragma once
 
@@ -36,24 +39,24 @@ namespace tokamak::transport {
 
 class Pull final : public BulkJob::Owner, private WriteTarget::Owner {
  public:
-  // The side of a connection that pulls: who keeps it, and what its pulls share.
+  // The puller's side of a connection: it owns the pulls, and holds what they share.
   class Host {
    public:
     virtual ~Host() = default;
     virtual PeerConnection& connection() = 0;
     virtual bool peer_has_room() const = 0;
     virtual bool write_has_turn() const = 0;
-    // One more is about to be asked for; from now on it counts, until it gives its turn back.
+    // Counts one more pull that is about to be asked for, until it gives its turn back.
     virtual void TakeTurn(bool by_write) = 0;
     virtual void GiveTurn(bool by_write) = 0;
     // Gives it a number: it will be asked for in this very call.
     virtual uint64_t Bind(Pull* pull, bool by_write) = 0;
-    // It does not count as one by write any more.
+    // It no longer counts as one by write.
     virtual void NotByWrite(uint64_t number) = 0;
     virtual void Unbind(uint64_t number, bool by_write) = 0;
     virtual void Forget(Pull* pull) = 0;
-    // When a READ of any of its pulls completed last, or the owner said that it had
-    // written for one.
+    // Time of the last READ completion of any of its pulls, or of the owner's last report of
+    // progress.
     virtual base::Time bulk_moved_at() const = 0;
     virtual void BulkMovedAt(base::Time now) = 0;
   };
@@ -61,10 +64,11 @@ class Pull final : public BulkJob::Owner, private WriteTarget::Owner {
   Pull(Context& context, Host& host, PullId id, const PullRequest& request, std::unique_ptr<Sink> sink);
   ~Pull() override;
 
-  // The connection is up. By write it may have to wait for a turn: another Start follows.
+  // Starts once the connection is up. By write it may have to wait for a turn: another Start
+  // follows.
   void Start();
 
-  // What the owner says. Errors: no honest owner would say it now.
+  // Messages of the owner. Errors: a protocol violation.
   absl::Status OnData(const Header& header);
   absl::Status OnChunk(const Message& message, CopyBudget& budget);
   absl::Status OnDone(const Header& header);
@@ -72,12 +76,12 @@ class Pull final : public BulkJob::Owner, private WriteTarget::Owner {
   absl::Status OnProgress(const Header& header);
   void OnFail(const Header& header, const absl::Status& status);
 
-  // The connection is gone, and with it everything that could touch the memory. May end
-  // this pull's life.
+  // The connection is gone, and with it everything that could touch the memory. May end this pull's
+  // life.
   void OnBroken(const absl::Status& status);
 
   void Cancel();
-  // The bulk queue pairs, which it needs, do not come up.
+  // The bulk queue pairs that it needs do not come up.
   void OnBulkFailed(const absl::Status& status) { Stop(status); }
 
   void OnJobProgress() override {
@@ -86,11 +90,11 @@ class Pull final : public BulkJob::Owner, private WriteTarget::Owner {
   }
   void OnJobOver() override;
 
-  // Asked for by write, and still waiting for notes.
+  // True if it was asked for by write, and still waits for notes.
   bool waits_for_notes() const { return state_ >= State::kAsked && state_ < State::kStopping && key_is_out(); }
   WantedWrite wanted() const { return {number_, write_.shares_seen()}; }
 
-  // It may need the bulk queue pairs, as long as it is there.
+  // True if it may need the bulk queue pairs at any time.
   bool wants_bulk() const { return asked_ != Protocol::kEager && !memory_.empty(); }
 
   bool waiting() const { return state_ == State::kWaiting; }
@@ -129,12 +133,13 @@ class Pull final : public BulkJob::Owner, private WriteTarget::Owner {
   void TellHowItEnded();
   uint32_t MillisecondsLeft() const;
   bool by_write() const { return asked_ == Protocol::kWrite && !downgraded_; }
-  // Its chunks take turns with those of others on the connection: where those move, it will.
+  // True if its chunks take turns with those of others on the connection: progress there counts as
+  // its own.
   bool takes_bulk_turns() const {
     if (by_write()) return state_ == State::kAsked || state_ == State::kMoving;
     return state_ == State::kMoving && moved_by_ == Protocol::kRead;
   }
-  // From asking on: the owner may write.
+  // True from asking on: the owner may write.
   bool key_is_out() const { return by_write() && !memory_.empty(); }
 
   Context& context_;
@@ -144,11 +149,11 @@ class Pull final : public BulkJob::Owner, private WriteTarget::Owner {
   std::unique_ptr<Sink> sink_;
   const base::Time started_;
   const absl::Span<uint8_t> memory_;
-  const AdaptivePolicy::Choice choice_;  // kAuto: it was not asked
+  const AdaptivePolicy::Choice choice_;  // kAuto: the policy was not asked
   const Protocol asked_;
   State state_ = State::kWaiting;
   bool has_turn_ = false;
-  uint64_t number_ = 0;  // on the wire; 0: not asked yet
+  uint64_t number_ = 0;  // on the wire; 0: not asked for yet
   Protocol moved_by_ = Protocol::kAuto;
   bool downgraded_ = false;
 
@@ -156,14 +161,14 @@ class Pull final : public BulkJob::Owner, private WriteTarget::Owner {
   ReadPuller read_;
   WritePuller write_;
 
-  uint64_t written_ = 0;  // by write: what the owner said last
-  uint64_t arrived_;      // bytes from the start, as far as the owner has said, or was known before
-  base::Time moved_at_;   // when something came last
-  base::Time began_;      // when it waited for nothing of the connection's any more
-  bool typical_ = false;  // since then it takes what such pulls take
+  uint64_t written_ = 0;  // by write: bytes, by the owner's last report
+  uint64_t arrived_;      // bytes from the start, as reported by the owner or by an earlier pull
+  base::Time moved_at_;   // time of the last progress
+  base::Time began_;      // time from which it waited for nothing else of the connection
+  bool typical_ = false;  // true if the time since began_ is typical of such pulls
   base::Time deadline_time_;
   base::Timer limit_;  // the deadline, or the end of patience
-  base::Timer next_;   // the grace of stopping, and that of closing; then the end
+  base::Timer next_;   // the grace of stopping or closing; then the end
   absl::Status outcome_;
 };
 

@@ -1,4 +1,4 @@
-// PullRequest is one object to be fetched from one peer: Endpoint::StartPull.
+// PullRequest is one object to fetch from one peer: Endpoint::StartPull.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,16 @@ namespace tokamak::transport {
 struct PullRequest {
   base::ObjectId id;
   base::Generation generation = base::kNoGeneration;
-  verbs::Address owner;                         // the service of the owner's engine
-  ObjectSize size;                              // from the directory; an owner that has another refuses
-  uint64_t arrived = 0;                         // bytes of this generation in place, from a pull that was cut; not all
+  verbs::Address owner;  // the service of the owner's engine
+  ObjectSize size;       // from the directory; an owner with another size refuses
+  // bytes of this generation in place, from a pull that was cut off; less than all
+  uint64_t arrived = 0;
   Protocol protocol = Protocol::kAuto;          // override of the policy
-  base::Duration deadline = base::Seconds(30);  // for all of it
-  base::Duration patience = kPatience;          // with an owner from whom nothing comes
-  uint64_t activity = 0;                        // what TraceKind::kPhase calls it; 0: is not traced
+  base::Duration deadline = base::Seconds(30);  // for the whole pull
+  base::Duration patience = kPatience;          // longest time without progress
+  uint64_t activity = 0;                        // its TraceKind::kPhase activity; 0: not traced
 };
 
-using PullId = uint64_t;  // of one endpoint; 0 is none
+using PullId = uint64_t;  // unique in one endpoint; 0 is none
 
 }  // namespace tokamak::transport

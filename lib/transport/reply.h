@@ -1,8 +1,8 @@
-// Reply answers a call, at most once; it does nothing after that, or when nobody waits for it any
-// more. Where all copies of it are dropped unused, the caller is told that there is no answer.
+// Reply answers a call, at most once; later answers, and those that nobody waits for, do nothing.
+// Once all copies of it are dropped unused, the caller gets an error instead of an answer.
 //
-// It knows whose call that is, so that what calls make us keep can be bounded for each peer. An
-// address is all that is known of a peer, and it may have several nodes.
+// It knows the caller, so that the memory a call costs us can be bounded per peer. A peer is known
+// by its address alone, and may have several nodes.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ class Reply final {
   void operator()(absl::Span<const uint8_t> bytes) const { answer_(bytes); }
   explicit operator bool() const { return answer_ != nullptr; }
 
-  // Whoever is answered; unspecified where no peer asked.
+  // Address of the caller; unspecified if no peer asked.
   const verbs::Address& peer() const { return peer_; }
 
  private:

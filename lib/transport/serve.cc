@@ -24,7 +24,7 @@ Serve::Serve(Context& context, Host& host, PeerShares::Share& share, const Heade
 }
 
 Serve::~Serve() {
-  // The keys go first: what is unpinned may be another object's memory at once.
+  // Close the keys first: unpinned memory may be another object's at once.
   read_.Close();
   write_.Close();
   if (pinned_) context_.source.Unpin(pin_);
@@ -59,7 +59,7 @@ absl::Status Serve::CheckSize(const ObjectSize& actual) const {
                                                     " bytes, expected were ", expected.data, " + ", expected.metadata));
 }
 
-// The puller's word, but where only its policy spoke, ours may make it eager.
+// Takes the puller's protocol; if only its policy chose, our policy may make it eager.
 Protocol Serve::Choose(uint64_t size) const {
   const bool given = (transfer_.flags & kProtocolGiven) != 0;
   if (!given && context_.options.policy.Choose(size) == Protocol::kEager) return Protocol::kEager;
@@ -74,7 +74,7 @@ void Serve::ServeEager() {
   host_.connection().Wake();
 }
 
-// False: it cannot be done, and nothing was.
+// Returns false, having done nothing, if READs are not possible.
 bool Serve::ServeRead() {
   if (!read_.Open(context_, host_.connection().bulk(), object_).ok()) return false;
   state_ = State::kReading;
@@ -109,14 +109,14 @@ bool Serve::ServeWrite() {
   return true;
 }
 
-// By write: bytes from the object's start that are certainly in the puller's memory. A WRITE that
-// is complete proves that only where devices acknowledge what they have placed: one that lacks
+// By write: bytes from the object's start that are certainly in the puller's memory. A completed
+// WRITE proves that only if devices acknowledge what they have placed: one without
 // drop_stops_transfers (iWARP) completes what it has sent.
 uint64_t Serve::Arrived() const { return transfer_.arrived + (context_.RevokingProves() ? write_.arrived() : 0); }
 
-// The puller cannot see what is written into its memory: without a word it would think us dead.
-// Where nothing moves, none. What is written again, after a rail has dropped out, is worth a word,
-// too, though no more is there than before.
+// Reports progress: the puller cannot see what is written into its memory, and would think us dead.
+// Reports only if something moved; bytes written again after a rail dropped out count, though the
+// total does not grow.
 void Serve::TellProgress() {
   if (state_ != State::kWriting) return;
   const uint64_t written = std::max(write_.BytesWritten(), told_ + 1);
@@ -143,7 +143,7 @@ absl::Status Serve::OnDone(const Header& header) {
 
 void Serve::OnCancel() {
   const absl::Status cancelled = absl::CancelledError("cancelled by the puller");
-  // A puller that opened its memory waits for the word that we are out of it.
+  // A puller that opened its memory waits for our word that we have stopped writing.
   if (state_ == State::kWriting) return StopWriting(cancelled);
   if (state_ == State::kStopping) return;
   if (state_ == State::kPinning && transfer_.protocol == Protocol::kWrite) return Fail(cancelled);
@@ -166,8 +166,8 @@ void Serve::OnDeadline() {
       return Fail(late);
     case State::kWriting:
       return StopWriting(late);
-    // The deadline proves nothing: end what could still touch the object, then OnBroken gives
-    // back the pin.
+    // The deadline proves nothing: end what could still touch the object, then OnBroken gives back
+    // the pin.
     case State::kReading:
       return host_.connection().Break(late);
     case State::kStopping:
@@ -182,7 +182,7 @@ void Serve::StopWriting(absl::Status status) {
   deadline_ = context_.loop.RunAfter(kDrainGrace, [this] { OnDeadline(); });
 }
 
-// The puller hears that its memory is its own again, from us or by the end of the connection.
+// The puller learns that its memory is its own again, from us or by the end of the connection.
 void Serve::StoppedWriting() {
   if (context_.RevokingProves()) return Fail(outcome_);
   if (write_.job().shares_open == 0) return End(true);  // all was written: the notes say it

@@ -1,5 +1,5 @@
-// Serve is one transfer on the side that has the object: it pins, may make it eager, and runs
-// the owner's half.
+// Serve is one transfer on the side that has the object: it pins, may choose eager, and runs the
+// owner's half.
 //
 //   pinning --> eager | reading | writing --> (end)
 //                                    |
@@ -27,7 +27,7 @@ namespace tokamak::transport {
 
 class Serve final : public BulkJob::Owner, public EagerOwner::Listener {
  public:
-  // The side of a connection that serves: who keeps it.
+  // The owner's side of a connection, which keeps its serves.
   class Host {
    public:
     virtual ~Host() = default;
@@ -41,7 +41,7 @@ class Serve final : public BulkJob::Owner, public EagerOwner::Listener {
 
   void Start();
 
-  // What the puller says. May end this serve's life. Errors: no honest puller would say it now.
+  // Messages of the puller. May end this serve's life. Errors: a protocol violation.
   absl::Status OnDone(const Header& header);
   void OnCancel();
 
@@ -57,7 +57,7 @@ class Serve final : public BulkJob::Owner, public EagerOwner::Listener {
   void OnPinned(absl::StatusOr<PinnedObject> object);
   absl::Status CheckSize(const ObjectSize& actual) const;
   Protocol Choose(uint64_t size) const;
-  uint64_t rest() const { return object_.size.total() - transfer_.arrived; }  // bytes to move
+  uint64_t rest() const { return object_.size.total() - transfer_.arrived; }  // bytes left to move
   uint64_t Arrived() const;
   void ServeEager();
   bool ServeRead();
@@ -75,17 +75,17 @@ class Serve final : public BulkJob::Owner, public EagerOwner::Listener {
   const Header transfer_;
   const PinId pin_;
   State state_ = State::kPinning;
-  bool pinned_ = true;  // or being asked for
+  bool pinned_ = true;  // or being pinned
   PinnedObject object_;
   EagerOwner eager_;
   ReadOwner read_;
   WriteOwner write_;
   const base::Time granted_until_;
   base::Timer deadline_;
-  base::Timer progress_;  // writing: the next word of how far it is
-  uint64_t told_ = 0;     // bytes
+  base::Timer progress_;  // writing: the next report of progress
+  uint64_t told_ = 0;     // bytes reported
   uint64_t requests_told_ = 0;
-  absl::Status outcome_;  // stopping
+  absl::Status outcome_;  // result of stopping
 };
 
 }  // namespace tokamak::transport

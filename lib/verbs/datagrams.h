@@ -34,7 +34,7 @@ constexpr uint32_t kGlobalRouteHeader = 40;
 // The number that stands for all queue pairs of a multicast group.
 constexpr uint32_t kMulticastQueuePair = 0xffffff;
 
-// What rdma_cm gives to all that serve and ask in RDMA_PS_UDP. (RDMA_UDP_QKEY)
+// The Q_Key that rdma_cm gives to all that serve and ask in RDMA_PS_UDP. (RDMA_UDP_QKEY)
 constexpr uint32_t kServiceQkey = 0x01234567;
 
 // Q_Keys with this bit are "controlled" (3.5.3): a request that names one is sent with its queue

@@ -56,7 +56,7 @@ class DeviceWatches::Watch final : public DeviceWatch {
     const base::Lifetime::Watch watch = lifetime_.Watched();
     const std::shared_ptr<DeviceEventHandler> handler = handler_;
     DeviceEventInfo event;
-    // What comes meanwhile has raised the signal again.
+    // A later event has raised the signal again.
     for (size_t left = waiting(); left > 0 && Next(&event); --left) {
       (*handler)(event);
       if (watch.over()) return;

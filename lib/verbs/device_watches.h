@@ -1,9 +1,9 @@
-// DeviceWatches are those who want to hear of a device's events, each on a loop of its own: what
-// Device::Watch is made of.
+// DeviceWatches are the listeners for a device's events, each on a loop of its own; they implement
+// Device::Watch.
 //
 // Law: a watch hears of each event once, in order, in a task of its loop, and of none after it was
-//      dropped. What its handler causes it hears of in a later task. Of an event that waits
-//      already, as the last one, it hears once.
+//      dropped. Events that its handler causes come in a later task. An event that waits already,
+//      as the last one, comes once.
 // Thread rule: Tell and Forget from any thread, also with the device's own lock held: the lock in
 //      here is the innermost. A watch is made and dropped on its loop's thread.
 #pragma once
@@ -20,7 +20,7 @@ namespace tokamak::verbs {
 
 class DeviceWatches final {
  public:
-  // Events that may wait for one watch. What is beyond is logged and lost.
+  // Most events that wait for one watch. Further ones are logged and lost.
   static constexpr size_t kMaxWaiting = 1024;
 
   DeviceWatches() = default;
@@ -34,7 +34,7 @@ class DeviceWatches final {
 
   void Tell(const DeviceEventInfo& event);
 
-  // `handle` is being dropped: nobody hears of it any more, but for what is told after this.
+  // `handle` is being dropped: drops its waiting events. Events that are raised after this stay.
   void Forget(const SharedReceiveQueue* handle);
 
  private:

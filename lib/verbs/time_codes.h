@@ -18,7 +18,7 @@ constexpr uint8_t AckTimeoutCode(base::Duration delay) {
   return code;
 }
 
-// How long a peer waits that was told "not ready" with this code, 0..31. (table 45)
+// Time for which a peer waits after "not ready" with this code, 0..31. (table 45)
 constexpr base::Duration NotReadyDelay(uint8_t code) {
   constexpr int32_t kTenMicroseconds[32] = {65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
                                             48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,

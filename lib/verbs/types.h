@@ -47,7 +47,7 @@ struct Address {
   }
 };
 
-// What may be done to a memory region or window. Combine with |. (10.6.3)
+// Rights to a memory region or window. Combine with |. (10.6.3)
 enum Access : uint32_t {
   kLocalRead = 0,  // always allowed
   kLocalWrite = 1,
@@ -58,9 +58,9 @@ enum Access : uint32_t {
   // Its bytes are never read nor written, so the memory need not exist: for simulations in which
   // only lengths and times count. Software NICs only; not with kRemoteAtomic.
   kPhantom = 32,
-  // What comes over the network may be placed in any order until a completion says that it is
-  // there, with all that came before it: for memory that is looked at only then, and never written
-  // twice meanwhile. Some devices are faster so (PCI Express's relaxed ordering); the others ignore
+  // Arriving bytes may be placed in any order until a completion says that they are there, with all
+  // that came before them: for memory that is looked at only then, and never written twice
+  // meanwhile. Some devices are faster so (PCI Express's relaxed ordering); the others ignore
   // it. Not with kRemoteAtomic.
   kRelaxedOrdering = 64,
 };
@@ -220,8 +220,8 @@ struct QueuePairAttributes {
   ReliabilityOptions reliability;     // ReadyToReceive, ReadyToSend
 };
 
-// What a device can do. Zero or false means that the call is refused with kUnimplemented, where it
-// is about a call.
+// Abilities of a device. For an ability that is a call, zero or false means that the call is
+// refused with kUnimplemented.
 struct Limits {
   bool atomics = false;
   bool immediate = false;                     // *WithImm
@@ -247,7 +247,7 @@ struct Limits {
 
   // Dropping a region or window stops even what goes on there: when the destructor returns, no byte
   // of it is read or written any more. Without (SoftiWARP, see siw_quirks_test) that stops only
-  // what has not begun. What has begun to leave it, a send, a write or the answer to a peer's READ,
+  // what has not begun. A send, a write or the answer to a peer's READ that has begun to leave it
   // leaves it to the end, with the bytes that stand there by then; a READ whose first bytes have
   // come is written there to the end; and what peers send and write into it stops, but for the
   // piece that another processor is placing at that moment. So before such memory is used again

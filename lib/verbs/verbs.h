@@ -4,14 +4,15 @@
 // A Device hands out ProtectionDomains (who may touch what memory), CompletionQueues (what is done)
 // and, through its ConnectionManager, connections between QueuePairs (what to do). Implementations:
 // lib/verbs/ibv, RDMA devices through rdma-core, and lib/verbs/soft, a software NIC that speaks
-// RoCEv2. What each promises is written as tests: tests/verbs/conformance.
+// RoCEv2. The promises of each are written as tests: tests/verbs/conformance.
 //
 // Law: no call waits for another machine; no callback runs inside the call that asked for it.
 // Law: handles may be dropped in any order, with one exception: a QueuePair outlives its
 //      Connection. A parent lives on inside until its last child is gone. Dropping a handle ends
 //      what it named: no callback of it runs after, no completion of it is polled after, no byte of
 //      its memory is touched after (of a region or window: see Limits::drop_stops_transfers).
-// Law: Limits are facts. What a device lacks is refused with kUnimplemented, never imitated.
+// Law: Limits are facts. An ability that a device lacks is refused with kUnimplemented, never
+//      imitated.
 // Thread rule: Device, ProtectionDomain and MemoryRegion may be used from any thread. A
 //      CompletionQueue, the queue pairs that complete into it and their connections belong to the
 //      one thread of the EventLoop that the queue was made with; a MemoryWindow to the thread of
@@ -36,9 +37,9 @@ namespace tokamak::verbs {
 // memory again. Without Limits::drop_stops_transfers what has begun may go on. Registration may
 // block for long (page faults): see Limits of the caller's loop.
 //
-// Memory that a peer may read can be looked at after its READ has completed: a READ that was asked
-// for twice is answered twice, and the second answer reaches nobody. What the owner writes there
-// meanwhile harms neither side.
+// A device may still read memory after a peer's READ of it has completed: a READ that was asked for
+// twice is answered twice, and the second answer reaches nobody. Writes of the owner meanwhile harm
+// neither side.
 class MemoryRegion {
  public:
   virtual ~MemoryRegion() = default;
@@ -54,8 +55,8 @@ class MemoryRegion {
 // to nobody else, until the window is invalidated: by kLocalInvalidate there, or by the peer's
 // kSendWithInvalidate. A window that is bound must be invalidated before it is bound again. The
 // region needs kWindowBind, and kLocalWrite where the window gives kRemoteWrite or kRemoteAtomic;
-// what it gives to others by its own key does not matter. What cannot be bound or invalidated
-// completes with CompletionStatus::kWindowBind and so ends the queue pair.
+// what it gives to others by its own key does not matter. A bind or invalidate that fails completes
+// with CompletionStatus::kWindowBind and so ends the queue pair.
 //
 // A bind is ordered: requests before it do not see it, those after it find it done. An invalidate
 // may overtake requests before it that have not completed; with kFence it waits for them. Once it
@@ -75,7 +76,7 @@ class MemoryWindow {
 // queue pairs that complete here keep what is below alive, and go on; but no slot of theirs comes
 // free any more, so each takes as many requests as it has slots left and then says
 // kResourceExhausted. A device may still find the queue overrun, where those are more than `depth`
-// together. What peers read and write through them takes no slot, and is not touched by this.
+// together. Peers' reads and writes through them take no slot, and go on.
 class CompletionQueue {
  public:
   virtual ~CompletionQueue() = default;
@@ -84,9 +85,9 @@ class CompletionQueue {
   virtual size_t Poll(absl::Span<Completion> completions) = 0;
 
   // Arms one event: the next completion that arrives (with `solicited_only`, the next solicited
-  // receive or error) runs the queue's `on_event` once. Nothing is promised for completions that
-  // wait already, a device may raise the event for them or not: so arm, then drain. What the event
-  // announced may have been polled by then, so it may find nothing.
+  // receive or error) runs the queue's `on_event` once. For completions that wait already a device
+  // may raise the event or not: so arm, then drain. The announced completions may have been polled
+  // by then, so the event may find none.
   virtual void RequestNotify(bool solicited_only = false) = 0;
 
   virtual uint32_t depth() const = 0;
@@ -152,9 +153,8 @@ class QueuePair {
   // Takes a batch in order and stops at the first request it refuses: kResourceExhausted when the
   // queue is full (a slot is free again when its completion, or that of a later request, was
   // polled), kInvalidArgument for a request outside of the limits, kFailedPrecondition before
-  // ReadyToSend. In Error requests are taken and flushed. What goes wrong later comes as a
-  // completion; any but kSuccess means that the queue pair is in Error and all the rest is flushed,
-  // in order.
+  // ReadyToSend. In Error requests are taken and flushed. Later failures come as completions;
+  // any but kSuccess means that the queue pair is in Error and all the rest is flushed, in order.
   virtual PostResult PostSend(absl::Span<const SendRequest> requests) = 0;
 
   // The same for receives, from Init on.
@@ -204,8 +204,8 @@ struct ConnectOptions {
   base::Duration deadline = base::Seconds(5);  // from the call to kEstablished
 };
 
-// A connection that is being made, or is up. Dropping it disconnects: the peer is told, the queue
-// pair goes to Error.
+// A connection that is being made, or is up. Dropping it disconnects: the peer learns of it, the
+// queue pair goes to Error.
 class Connection {
  public:
   virtual ~Connection() = default;

@@ -1,5 +1,5 @@
-// What the calls of the C interface have in common: the handles that several files know, ids and
-// times, and how an error becomes a code.
+// Common to the calls of the C interface: handles of several files, ids and times, and an error's
+// code.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ struct tokamak_interrupt {
 
 namespace tokamak::client::c {
 
-// Of this thread: tokamak_error().
+// The text of this thread's tokamak_error().
 std::string& LastError();
 
 inline tokamak_code Told(const Status& status) {
@@ -36,9 +36,9 @@ inline tokamak_code Told(const Status& status) {
   return static_cast<tokamak_code>(status.code());
 }
 
-// Runs a call. Nothing but memory that ran out is expected to be thrown, and nothing but what is a
-// std::exception; but a thread that is cancelled (pthread_cancel(3)) is unwound like one that
-// throws, and must come out here: `...` would catch that.
+// Runs a call. Only an exhausted memory is expected to throw, and only a std::exception; but a
+// cancelled thread (pthread_cancel(3)) is unwound like one that throws, and must come out here:
+// `...` would catch that.
 template <typename Call>
 tokamak_code Guarded(const Call& call) {
   try {
@@ -52,7 +52,7 @@ tokamak_code Guarded(const Call& call) {
   }
 }
 
-// kInvalidArgument where one of `arguments` is null.
+// kInvalidArgument if one of `arguments` is null.
 template <typename... Arguments>
 Status NoneNull(const Arguments*... arguments) {
   if ((... && (arguments != nullptr))) return Status();

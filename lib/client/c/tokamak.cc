@@ -57,19 +57,19 @@ struct tokamak_names {
 
 struct tokamak_nodes {
   std::vector<NodeInfo> nodes;           // the texts
-  std::vector<tokamak_node_info> infos;  // what points at them
+  std::vector<tokamak_node_info> infos;  // point at the texts
 };
 
 struct tokamak_cluster {
   ClusterView view;                          // the texts
-  std::vector<tokamak_node_number> numbers;  // what points at them, of all nodes
+  std::vector<tokamak_node_number> numbers;  // point at the texts; of all nodes
   std::vector<tokamak_viewed_node> nodes;
 };
 
 struct tokamak_subscription {
   Subscription subscription;
-  std::deque<Event> events;        // that came, and did not fit
-  std::vector<std::string> names;  // of what was told last
+  std::deque<Event> events;        // came, and did not fit
+  std::vector<std::string> names;  // of the events returned last
 };
 
 namespace {
@@ -84,7 +84,7 @@ static_assert(TOKAMAK_ORIGIN_PULLED == static_cast<int>(tokamak::Origin::kPulled
 static_assert(TOKAMAK_NODE_SILENT == static_cast<int>(tokamak::NodeState::kSilent));
 static_assert(TOKAMAK_EVENT_REFUSED == static_cast<int>(tokamak::EventKind::kRefused));
 
-// Bytes may be NULL where there are none.
+// Bytes may be NULL if there are none.
 Status CheckBytes(const void* data, size_t size) { return size == 0 ? Status() : NoneNull(data); }
 
 Span<const uint8_t> BytesOf(const void* data, size_t size) { return {static_cast<const uint8_t*>(data), size}; }
@@ -132,7 +132,7 @@ std::unique_ptr<tokamak_cluster> ToC(ClusterView view) {
   for (const ViewedNode& node : c->view.nodes) {
     for (const NodeNumber& number : node.numbers) c->numbers.push_back({number.name.c_str(), number.value, {}});
   }
-  size_t before = 0;  // of the nodes before
+  size_t before = 0;  // numbers of the nodes before
   for (const ViewedNode& node : c->view.nodes) {
     c->nodes.push_back(ToC(node, c->numbers.data() + before));
     before += node.numbers.size();
@@ -150,7 +150,7 @@ tokamak_event ToC(const Event& event) {
   return c;
 }
 
-// Options as this library knows them, of a program that may know fewer or more of them.
+// Takes the options that this library knows from a program that may know fewer or more of them.
 template <typename Options>
 Status ReadOptions(const Options* given, Options* options) {
   *options = Options{};
@@ -348,7 +348,7 @@ tokamak_code tokamak_get_many(tokamak_client* client, const tokamak_id* ids, siz
     if (Status s = NoneNull(client); !s.ok()) return s;
     if (count == 0) return Status();
     if (Status s = NoneNull(ids, buffers); !s.ok()) return s;
-    // All memory is there before the first output is written.
+    // All memory is allocated before the first output is written.
     std::vector<tokamak_buffer*> made;
     made.reserve(count);
     std::vector<Result<Buffer>> got = client->client.Get(IdsOf(ids, count), TimeoutOf(timeout));

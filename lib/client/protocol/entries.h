@@ -1,5 +1,5 @@
-// What the bodies of the client protocol are made of: in each, Visit() lists the fields once, for
-// both directions.
+// Elements of the client protocol's bodies: in each, Visit() lists the fields once, for both
+// directions.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace tokamak::client {
 
-// How one of many went.
+// Result for one object of many.
 struct Outcome {
   absl::StatusCode code = absl::StatusCode::kOk;
   std::string message;  // empty when ok
@@ -31,7 +31,7 @@ struct Outcome {
   }
 };
 
-// Where an object lies in the arena, in bytes; metadata follows data.
+// Place of an object in the arena, in bytes; metadata follows data.
 struct Location {
   uint64_t offset = 0;
   uint64_t data_size = 0;
@@ -53,7 +53,7 @@ struct ObjectEntry {
   uint64_t age_microseconds = 0;  // since its creation on this node
   ObjectState state = ObjectState::kCreated;
   Origin origin = Origin::kCreatedHere;
-  bool pinned_here = false;  // by a Prefetch that said so; one of the pins
+  bool pinned_here = false;  // by a Prefetch with `pin`; one of the pins
   std::string name = {};     // empty: none is kept
 
   template <typename M, typename V>
@@ -72,7 +72,7 @@ struct ObjectEntry {
 
 struct NodeEntry {
   std::string name;
-  std::string address;  // where its transport listens, for people
+  std::string address;  // of its transport, for people
   std::string device;
   uint64_t incarnation = 0;
   uint64_t capacity = 0;  // bytes
@@ -100,13 +100,13 @@ struct NumberEntry {
   }
 };
 
-// A node as all of the cluster is seen: its state, and what it says of itself.
+// A node in a view of the cluster: its state, and its own numbers.
 struct ViewedEntry {
   NodeEntry node;
   NodeState state = NodeState::kAlive;
   uint64_t unheard_microseconds = 0;  // since it answered, or the directory heard of it
-  std::string page;                   // "10.0.0.1:9464", where it answers HTTP; empty: nowhere, as far as is known
-  std::vector<NumberEntry> numbers;   // empty: it did not say
+  std::string page;                   // "10.0.0.1:9464", its HTTP address; empty: none known
+  std::vector<NumberEntry> numbers;   // empty: it did not answer
 
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
@@ -137,13 +137,12 @@ struct EventEntry {
   }
 };
 
-// Bytes and a name that a message only looks at: in a decoded one they lie in the frame, which must
-// outlive them.
+// Borrows bytes and a name: in a decoded message they lie in the frame, which must outlive it.
 struct InlineObject {
   base::ObjectId id;
   absl::Span<const uint8_t> data;
   absl::Span<const uint8_t> metadata;
-  absl::string_view name = {};  // to be kept with the object; empty: none
+  absl::string_view name = {};  // kept with the object; empty: none
 
   template <typename M, typename V>
   static void Visit(M& m, V& v) {

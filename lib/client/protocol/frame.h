@@ -1,5 +1,5 @@
-// Frames: messages.h's structs to bytes and back. Input is untrusted; a decoder reads nothing
-// beyond its bytes, reserves nothing for what a liar announces, and accepts exactly what an encoder
+// Frames: messages.h's structs to bytes and back. Input is untrusted: a decoder reads no byte
+// beyond its input, reserves no memory for announced sizes, and accepts exactly what an encoder
 // could have made.
 #pragma once
 
@@ -79,7 +79,7 @@ class Encoder final {
   base::Writer& writer_;
 };
 
-// Reads them back. ok() says at the end whether every field was legal.
+// Reads them back. ok() is true at the end if every field was legal.
 class Decoder final {
  public:
   explicit Decoder(absl::Span<const uint8_t> bytes) : reader_(bytes) {}
@@ -148,7 +148,7 @@ class Decoder final {
  private:
   void Require(bool legal) { legal_ = legal_ && legal; }
 
-  // What an empty one takes: its texts and lists are what can grow.
+  // Encoded size of an empty one, without its texts' and lists' content.
   template <typename T>
   static size_t LeastSize() {
     static const size_t size = [] {
@@ -163,14 +163,14 @@ class Decoder final {
   bool legal_ = true;
 };
 
-// A frame of header and body. The body must keep its bounds, and be at most kMaxBody.
+// Makes a frame of header and body. The body must keep its bounds, and have at most kMaxBody bytes.
 std::vector<uint8_t> Frame(const Header& header, absl::Span<const uint8_t> body);
 
-// The same where the body is written behind the header: the length comes last.
+// Begins a frame whose body is written behind the header: the length is set last.
 base::Writer BeginFrame(const Header& header);
 std::vector<uint8_t> EndFrame(base::Writer frame);
 
-// A whole frame for a request, a reply or a notification.
+// Makes a whole frame of a request, a reply or a notification.
 template <typename M>
 std::vector<uint8_t> Encode(uint64_t request_id, const M& message) {
   Header header;
@@ -181,19 +181,19 @@ std::vector<uint8_t> Encode(uint64_t request_id, const M& message) {
   return EndFrame(std::move(frame));
 }
 
-// The reply to `request` that says what went wrong. `status` must not be OK.
+// Makes the error reply to `request`. `status` must not be OK.
 std::vector<uint8_t> EncodeError(const Header& request, const absl::Status& status);
 
 // Checks and returns the header of a whole frame. kInvalidArgument: not a frame of ours. A version
-// other than kVersion is returned, so that the daemon can answer it; nothing but the header of such
-// a frame may be looked at.
+// other than kVersion is returned, so that the daemon can answer it; only the header of such a
+// frame may be looked at.
 absl::StatusOr<Header> DecodeHeader(absl::Span<const uint8_t> frame);
 
-// What is behind the header.
+// Returns the bytes behind the header.
 inline absl::Span<const uint8_t> BodyOf(absl::Span<const uint8_t> frame) { return frame.subspan(kHeaderSize); }
 
-// The body of a frame whose header says M::kKind and OK. kInvalidArgument: malformed. Spans in it
-// look into `frame`.
+// Decodes the body of a frame whose header has M::kKind and OK. kInvalidArgument: malformed. Spans
+// in it point into `frame`.
 template <typename M>
 absl::StatusOr<M> DecodeBody(absl::Span<const uint8_t> frame) {
   M message;
@@ -203,7 +203,7 @@ absl::StatusOr<M> DecodeBody(absl::Span<const uint8_t> frame) {
   return message;
 }
 
-// What a reply's header and body say of its request: OK, or the daemon's error.
+// Returns a reply's status: OK, or the daemon's error.
 absl::Status StatusOf(const Header& header, absl::Span<const uint8_t> frame);
 
 }  // namespace tokamak::client

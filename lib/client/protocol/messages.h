@@ -1,7 +1,7 @@
-// The bodies of the client protocol: one struct for each, in which Visit() lists the fields once,
-// for both directions.
+// The bodies of the client protocol: one struct each, in which Visit() lists the fields once, for
+// both directions.
 //
-// A request names its kind and its reply: whoever sends a GetRequest gets a GetReply or an error.
+// A request names its kind and its reply: a GetRequest is answered by a GetReply or an error.
 // Bounds are protocol.h's.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace tokamak::client {
 
-// Where all there is to say is the status.
+// A reply whose status is its whole content.
 template <Kind kind>
 struct DoneReply {
   static constexpr uint16_t kKind = static_cast<uint16_t>(kind) | kReplyBit;
@@ -34,7 +34,7 @@ struct ReplyTo {
   static constexpr uint16_t kKind = static_cast<uint16_t>(kind) | kReplyBit;
 };
 
-// What became of each object of a request, in their order.
+// The outcome for each object of a request, in their order.
 template <Kind kind, size_t most>
 struct OutcomesReply : ReplyTo<kind> {
   std::vector<Outcome> outcomes;
@@ -44,7 +44,7 @@ struct OutcomesReply : ReplyTo<kind> {
   }
 };
 
-// A request that is about one object.
+// A request about one object.
 template <Kind kind>
 struct ObjectRequest : Request<kind> {
   base::ObjectId id;
@@ -57,10 +57,10 @@ struct ObjectRequest : Request<kind> {
 using AbortRequest = ObjectRequest<Kind::kAbort>;
 using DeleteRequest = ObjectRequest<Kind::kDelete>;
 using TouchRequest = ObjectRequest<Kind::kTouch>;
-using UnpinRequest = ObjectRequest<Kind::kUnpin>;  // the end of Prefetch's pin
+using UnpinRequest = ObjectRequest<Kind::kUnpin>;  // ends Prefetch's pin
 
-// Confirmed: answered when the directory has taken this content for the one of its id. Where it did
-// not, nothing is left.
+// Confirmed: answered when the directory has accepted this content for its id. If it has not, the
+// object is gone.
 struct SealRequest : Request<Kind::kSeal> {
   base::ObjectId id;
   bool confirmed = false;
@@ -91,7 +91,7 @@ struct HelloRequest : Request<Kind::kHello> {
   using Reply = WelcomeReply;
   Access access = Access::kReadAndCreate;
   std::string name;    // of the client, for logs
-  uint64_t quota = 0;  // the most bytes that it may hold, unsealed and pinned together; 0: no bound of its own
+  uint64_t quota = 0;  // most bytes that it may hold, unsealed and pinned together; 0: no bound of its own
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
     v.Enum(m.access);
@@ -112,9 +112,9 @@ struct CreateRequest : Request<Kind::kCreate> {
   base::ObjectId id;
   uint64_t data_size = 0;
   uint64_t metadata_size = 0;
-  uint64_t timeout_microseconds = 0;  // to wait for room
+  uint64_t timeout_microseconds = 0;  // longest wait for room
   bool confirmed = false;             // the directory is asked first whether the id is free
-  std::string name;                   // to be kept with the object; empty: none
+  std::string name;                   // kept with the object; empty: none
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
     v.Id(m.id);
@@ -127,14 +127,14 @@ struct CreateRequest : Request<Kind::kCreate> {
 };
 
 using CreateAndSealReply = OutcomesReply<Kind::kCreateAndSeal, kMaxIds>;
-// Small objects, copied into the arena by the daemon. At most kMaxInlineBytes together, beside their
-// names. Where one has a name that is not its id's, none is put.
+// Small objects, copied into the arena by the daemon. At most kMaxInlineBytes together, without
+// their names. If one has a name that is not its id's, none is put.
 struct CreateAndSealRequest : Request<Kind::kCreateAndSeal> {
   using Reply = CreateAndSealReply;
   std::vector<InlineObject> objects;
-  uint64_t timeout_microseconds = 0;  // to wait for room, all together
-  bool confirmed = false;             // as in SealRequest, each for itself
-  // All or none, at once or not at all, and not confirmed: an error says why none was.
+  uint64_t timeout_microseconds = 0;  // longest wait for room, for all together
+  bool confirmed = false;             // as in SealRequest, for each object
+  // True: all or none, at once or not at all, and not confirmed; an error gives the reason.
   bool together = false;
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
@@ -145,7 +145,7 @@ struct CreateAndSealRequest : Request<Kind::kCreateAndSeal> {
   }
 };
 
-// An object that was asked for: pinned for this connection where the outcome is OK.
+// An object of a get: pinned for this connection if the outcome is OK.
 struct GetEntry {
   Outcome outcome;
   Location location;
@@ -156,13 +156,13 @@ struct GetEntry {
   }
 };
 struct GetReply : ReplyTo<Kind::kGet> {
-  std::vector<GetEntry> entries;  // as many as ids, in their order
+  std::vector<GetEntry> entries;  // one for each id, in their order
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
     v.Parts(m.entries, kMaxIds);
   }
 };
-// Pulls what is not here, waits for what does not exist yet.
+// Pulls absent objects, and waits for those that do not exist yet.
 struct GetRequest : Request<Kind::kGet> {
   using Reply = GetReply;
   uint64_t timeout_microseconds = 0;
@@ -177,8 +177,8 @@ struct GetRequest : Request<Kind::kGet> {
 };
 
 using PrefetchReply = OutcomesReply<Kind::kPrefetch, kMaxIds>;
-// As Get, but the objects are pinned for nobody. With `pin` each stays on this node until an Unpin
-// or its deletion, whatever becomes of this connection.
+// As Get, but pins the objects for nobody. With `pin` each stays on this node until an Unpin or its
+// deletion, even after the end of this connection.
 struct PrefetchRequest : Request<Kind::kPrefetch> {
   using Reply = PrefetchReply;
   uint64_t timeout_microseconds = 0;
@@ -193,7 +193,7 @@ struct PrefetchRequest : Request<Kind::kPrefetch> {
 };
 
 using PushReply = OutcomesReply<Kind::kPush, kMaxPushed>;
-// Another node shall bring the objects to itself.
+// Makes another node bring the objects to itself.
 struct PushRequest : Request<Kind::kPush> {
   using Reply = PushReply;
   uint64_t timeout_microseconds = 0;
@@ -209,20 +209,19 @@ struct PushRequest : Request<Kind::kPush> {
 
 struct ProgressReply : ReplyTo<Kind::kProgress> {
   uint64_t moved = 0;  // bytes of data and metadata
-  uint64_t total = 0;  // 0: nothing of it is moving yet
+  uint64_t total = 0;  // 0: no byte is moving yet
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
     v.Integer(m.moved);
     v.Integer(m.total);
   }
 };
-// How far the pull of an object to this node is. kNotFound: it is not on its way here.
+// Progress of the pull of an object to this node. kNotFound: it is not on its way here.
 struct ProgressRequest : ObjectRequest<Kind::kProgress> {
   using Reply = ProgressReply;
 };
 
-// Nobody waits for a Get or a Wait any more: it is answered with kCancelled, unless it was answered
-// before.
+// Ends a Get or a Wait: it is answered with kCancelled, unless it was answered before.
 struct CancelRequest : Request<Kind::kCancel> {
   uint64_t request_id = 0;  // the Get's or Wait's
   template <typename M, typename V>
@@ -231,7 +230,7 @@ struct CancelRequest : Request<Kind::kCancel> {
   }
 };
 
-// One pin of each. An id that is listed twice gives back two.
+// Gives back one pin of each; of an id that is listed twice, two.
 struct ReleaseRequest : Request<Kind::kRelease> {
   std::vector<base::ObjectId> ids;
   template <typename M, typename V>
@@ -263,7 +262,7 @@ struct ListReply : ReplyTo<Kind::kList> {
 struct ListRequest : Request<Kind::kList> {
   using Reply = ListReply;
   uint32_t limit = kMaxListed;
-  bool continued = false;  // behind `after`; else from the first
+  bool continued = false;  // starts behind `after`; otherwise with the first
   base::ObjectId after;
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
@@ -274,7 +273,7 @@ struct ListRequest : Request<Kind::kList> {
 };
 
 struct StatReply : ReplyTo<Kind::kStat> {
-  bool here = false;     // `object` says how it is on this node; else only its id, sizes and name count
+  bool here = false;     // `object` is its state on this node; otherwise only its id, sizes and name count
   bool located = false;  // the directory answered
   ObjectEntry object;
   std::vector<std::string> holders;  // nodes, by name
@@ -326,7 +325,7 @@ struct WaitReply : ReplyTo<Kind::kWait> {
     v.Flags(m.ready, kMaxIds);
   }
 };
-// Until `count` of the objects exist, here or anywhere. Pins and moves nothing.
+// Waits until `count` of the objects exist, here or anywhere. Pins and moves no object.
 struct WaitRequest : Request<Kind::kWait> {
   using Reply = WaitReply;
   uint64_t timeout_microseconds = 0;
@@ -342,8 +341,8 @@ struct WaitRequest : Request<Kind::kWait> {
   }
 };
 
-// Events follow the reply, until the connection ends. With `existing` they begin with what is
-// sealed already, each once, as if it were sealed now; what happens meanwhile is told in its order.
+// Events follow the reply, until the connection ends. With `existing` they begin with the sealed
+// objects, each once, as if it were sealed now; meanwhile further events keep their order.
 struct SubscribeRequest : Request<Kind::kSubscribe> {
   bool existing = false;
   template <typename M, typename V>
@@ -354,7 +353,7 @@ struct SubscribeRequest : Request<Kind::kSubscribe> {
 struct EventsNotification {
   static constexpr uint16_t kKind = static_cast<uint16_t>(Kind::kEvents);
   uint64_t dropped = 0;  // events left out before these, because the client did not keep up
-  // With these events all that existed at the Subscribe has been told, if that was asked for.
+  // True if these events complete what existed at the Subscribe, if that was asked for.
   bool caught_up = true;
   std::vector<EventEntry> events;
   template <typename M, typename V>
@@ -379,7 +378,7 @@ struct NodesRequest : Request<Kind::kNodes> {
 };
 
 struct ClusterReply : ReplyTo<Kind::kCluster> {
-  bool located = false;            // the directory answered; else these are the nodes that it named last
+  bool located = false;            // the directory answered; otherwise these are the nodes of its last answer
   std::vector<ViewedEntry> nodes;  // by name
   bool more = false;               // continue after the last one
   template <typename M, typename V>
@@ -389,11 +388,10 @@ struct ClusterReply : ReplyTo<Kind::kCluster> {
     v.Bool(m.more);
   }
 };
-// All nodes, each asked what it says of itself. Takes up to some two seconds where one does not
-// answer.
+// All nodes, each with its own numbers. Takes up to some two seconds if one does not answer.
 struct ClusterRequest : Request<Kind::kCluster> {
   using Reply = ClusterReply;
-  std::string after;  // a name: those behind it; empty: from the first
+  std::string after;  // a name: starts behind it; empty: with the first
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
     v.Text(m.after, kMaxName);
@@ -402,7 +400,7 @@ struct ClusterRequest : Request<Kind::kCluster> {
 
 struct NodeStatsReply : ReplyTo<Kind::kNodeStats> {
   std::string node;
-  std::string device;  // that the daemon uses
+  std::string device;  // used by the daemon
   std::vector<NumberEntry> numbers;
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
@@ -411,7 +409,7 @@ struct NodeStatsReply : ReplyTo<Kind::kNodeStats> {
     v.Parts(m.numbers, kMaxNumbers);
   }
 };
-// Of the daemon that is asked.
+// The numbers of the asked daemon.
 struct NodeStatsRequest : Request<Kind::kNodeStats> {
   using Reply = NodeStatsReply;
   template <typename M, typename V>

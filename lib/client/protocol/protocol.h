@@ -2,11 +2,11 @@
 //
 // A frame is one Header and one body, little-endian, drawn in docs/client-protocol.md. A request is
 // answered by one reply of its own kind, in any order, matched by request id; with id 0 it is not
-// answered at all (Release and Abort of a buffer that is dropped, Cancel). messages.h has the
-// bodies, frame.h turns them into bytes and back.
+// answered (Release and Abort of a dropped buffer, Cancel). messages.h has the bodies, frame.h
+// encodes and decodes them.
 //
 // Object bytes do not travel here: both sides map the arena. Bounds are part of the format: a frame
-// that breaks one is malformed, and the daemon ends the connection of a client that sends it.
+// that breaks one is malformed, and the daemon ends the connection of the client that sent it.
 #pragma once
 
 #include <cstdint>
@@ -82,12 +82,12 @@ struct Header {
   uint16_t kind = 0;  // a Kind, with kReplyBit in replies
   uint64_t request_id = 0;
   uint32_t length = 0;  // of the body
-  uint32_t status = 0;  // an absl::StatusCode; in a reply that is not OK the body is the error's text, without a length
+  uint32_t status = 0;  // an absl::StatusCode; in an error reply the body is the error's text, without a length
 };
 constexpr size_t kHeaderSize = 24;
 static_assert(sizeof(Header) == kHeaderSize, "the wire format has no holes");
 
-// Programs see these enums as they are on the wire. The same values as transport::Protocol,
+// Programs see these enums as they are on the wire. Their values are those of transport::Protocol,
 // store::State, store::Origin, store::Event::Kind and node::NodeState.
 using tokamak::Access;
 using tokamak::EventKind;
@@ -97,7 +97,7 @@ using tokamak::Origin;
 using tokamak::Protocol;
 using tokamak::Scope;
 
-// The highest that the protocol knows.
+// The highest value of the protocol.
 constexpr Access Last(Access) { return Access::kReadAndCreate; }
 constexpr EventKind Last(EventKind) { return EventKind::kRefused; }
 constexpr NodeState Last(NodeState) { return NodeState::kSilent; }

@@ -1,15 +1,14 @@
-// AckTimes is how long the peers of one rail took to acknowledge of late, at the longest, and so
-// what the ack time-out of its next connections may be.
+// AckTimes is the longest time in which peers of one rail acknowledged of late; it gives the ack
+// timeout of the rail's next connections.
 //
-// A device reports a worst case, often by orders of magnitude: 268 ms of hardware that takes
-// microseconds. The time-out follows what is measured instead: from posting a control message to
-// its completion, which holds all that may be on the way (the device's queue, the links, a peer
-// that is busy, our loop that looks late), so it is never too short. A message that was lost counts
-// with the time-out that it cost: over a link that loses packets or is slow the next time-outs are
-// longer, until that is forgotten.
+// A device reports a worst case, often by orders of magnitude: 268 ms for hardware that takes
+// microseconds. This timeout follows the measured time from posting a control message to its
+// completion. That includes every delay on the way (the device's queue, the links, a busy peer, our
+// late loop), so it is never too short. A lost message counts with the timeout that it cost: over a
+// slow or lossy link the next timeouts are longer, until that is forgotten.
 //
 // Law: kShortestAckTimeout <= ForNext() <= what the device's report suggests (SuitableAckTimeout),
-// wherever that is as long.
+// unless that is shorter.
 #pragma once
 
 #include <algorithm>
@@ -19,26 +18,27 @@
 
 namespace tokamak::transport {
 
-// No measurement makes it shorter. A peer may be a software NIC, or rdma_rxe: these acknowledge
-// with the machine's processors, after all else that those do, and a loaded one is late by tens of
-// milliseconds though its last answers took microseconds. It is the verbs' own default.
+// Lower bound, the verbs' default. A peer may be a software NIC or rdma_rxe, which acknowledge on
+// the machine's processors: under load they are late by tens of milliseconds though their last
+// answers took microseconds.
 constexpr base::Duration kShortestAckTimeout = verbs::ReliabilityOptions().ack_timeout;
 
-// Times the longest that was measured: the next may take longer than any before it.
+// Factor on the longest measured time: the next may take longer than any before it.
 constexpr int64_t kAckMargin = 8;
 
-// What was measured is remembered for this long at least, and for twice as long at most.
+// Shortest time for which a measurement is remembered; the longest is twice that.
 constexpr base::Duration kAckMemory = base::Seconds(60);
 
 class AckTimes final {
  public:
-  // A message was acknowledged after `took`.
+  // Records that a message was acknowledged after `took`.
   void Note(base::Time now, base::Duration took) {
     Forget(now);
     latest_ = std::max(latest_, took);
   }
 
-  // `suitable`: by the device's report. Where nothing was measured of late, that.
+  // Returns the timeout for the next connection; `suitable`, which follows the device's report, if
+  // nothing was measured of late.
   base::Duration ForNext(base::Time now, base::Duration suitable) {
     Forget(now);
     const base::Duration longest = std::max(latest_, before_);
@@ -56,7 +56,7 @@ class AckTimes final {
 
   // None: nothing was measured.
   base::Duration latest_;  // since began_
-  base::Duration before_;  // in the time before that
+  base::Duration before_;  // in the period before that
   base::Time began_;
 };
 

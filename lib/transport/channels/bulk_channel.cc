@@ -50,7 +50,7 @@ uint32_t BulkChannel::live_rails() const {
   return rails;
 }
 
-// The primary rail's queue pairs may be chosen before they are open: they will be.
+// The primary rail's queue pairs may be chosen before they are open.
 bool BulkChannel::Usable(uint32_t q, const BulkJob& job) const {
   const uint32_t rail = RailOfQueue(q);
   if ((job.rails >> rail & 1) == 0 || queues_[q] == nullptr) return false;
@@ -85,8 +85,8 @@ void BulkChannel::Add(BulkJob* job) {
     share.queue = static_cast<uint8_t>(NextQueueFor(*job));
     share.chunks = (chunks - s + job->share_count - 1) / job->share_count;
   }
-  // Where all have a share, the next job begins with another, as its first share may have
-  // a chunk more.
+  // If all have a share, the next job begins with another, as its first share may have a chunk
+  // more.
   if (job->share_count == usable && usable > 1) next_queue_ = (next_queue_ + 1) % queue_pairs();
   job->chunks_to_post = chunks;
   jobs_.PushBack(job);
@@ -117,8 +117,7 @@ BulkChannel::Trouble BulkChannel::Pump() {
   }
   for (bool progress = true; progress && AnyRoom();) {
     progress = false;
-    // A pass ends where the room ends, so that the next one starts with the job that did not come
-    // to its turn.
+    // A pass ends when there is no room, so that the next one starts with the job whose turn it is.
     for (size_t turns = ready_.size(); turns > 0 && AnyRoom(); --turns) {
       BulkJob* job = ready_.PopFront();
       progress |= PostNext(job);
@@ -137,8 +136,8 @@ bool BulkChannel::AnyRoom() const {
   return std::any_of(queues_.begin(), queues_.end(), [](const auto& q) { return q != nullptr && q->HasRoom(); });
 }
 
-// The job's next chunk, if its window allows: of the share whose turn it is, or the next one
-// that has room.
+// Posts the job's next chunk, if its window allows: of the share whose turn it is, or of the next
+// one with room.
 bool BulkChannel::PostNext(BulkJob* job) {
   if (job->in_flight >= context_.options.chunks_in_flight) return false;
   for (uint32_t looked = 0; looked < job->share_count; ++looked) {
@@ -242,8 +241,7 @@ void BulkChannel::Drop(uint32_t rail) {
   }
   for (BulkJob* job = jobs_.first(); job != nullptr;
        job = base::IntrusiveList<BulkJob, &BulkJob::all_link>::Next(job)) {
-    // A window of the puller's has gone with its queue pair: when the rail is there again, its key
-    // opens nothing.
+    // A puller's window has gone with its queue pair: when the rail is back, its key opens nothing.
     if (side_ == Side::kOwner && rail != shape_.primary) job->rails &= ~(1u << rail);
     for (uint32_t s = 0; s < job->share_count && !job->stopped; ++s) {
       Share& share = job->shares[s];
@@ -254,16 +252,16 @@ void BulkChannel::Drop(uint32_t rail) {
   EndThoseThatAreOver();
 }
 
-// What of it is not done is not in flight any more either. (At the owner the queue stays
-// noted, for Resolve.)
+// Counts the share's unfinished chunks as no longer in flight. (At the owner the queue stays noted,
+// for Resolve.)
 void BulkChannel::DropShare(BulkJob* job, Share* share) {
   job->chunks_to_post -= share->chunks - share->posted;
   if (side_ == Side::kPuller) return Restart(job, share, share->done);
   share->state = Share::State::kParked;
 }
 
-// The share goes over another queue pair from chunk `from` on; of its chunks none is counted as
-// to be posted.
+// Moves the share to another queue pair from chunk `from` on; none of its chunks may count as to be
+// posted.
 void BulkChannel::Restart(BulkJob* job, Share* share, uint64_t from) {
   if (share->state == Share::State::kComplete) ++job->shares_open;
   share->state = Share::State::kOpen;

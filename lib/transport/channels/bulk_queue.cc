@@ -88,7 +88,7 @@ void BulkQueue::StageNote(BulkJob* job, uint32_t share, uint32_t value) {
   if (max_inline_ >= kNoteSize) request.flags = request.flags | verbs::kInline;
 }
 
-// What a pull waits for goes before what moves bytes: it is done at once.
+// Windows go first, as a pull waits for them, and take no time.
 void BulkQueue::StageWindows() {
   while (open_ && !asking_.empty() && !ring_.full()) {
     Window* const window = asking_.PopFront();
@@ -109,7 +109,7 @@ void BulkQueue::Post() {
   if (!result.ok()) post_status_ = result.status;
 }
 
-// Whether what it asked for has left or not.
+// Its request may have left or not.
 void BulkQueue::ForgetWindow(Window* window) {
   windows_.Remove(window);
   if (asking_.Listed(window)) asking_.Remove(window);
@@ -159,8 +159,7 @@ void BulkQueue::Fail() {
   queue_pair_->Modify(verbs::QueuePairState::kError).IgnoreError();
 }
 
-// A request stays in posted_: nothing says that it was done. One that was not
-// posted changes nothing.
+// The request stays in posted_, as it may not have been done. An unknown one changes nothing.
 void BulkQueue::OnFlushed(bool receive, uint32_t entry) {
   if (receive) {
     --receives_posted_;

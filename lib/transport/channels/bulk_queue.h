@@ -1,5 +1,5 @@
-// BulkQueue is one bulk queue pair: its requests in flight, the notes that leave and come on it,
-// and the windows that are open to its peer.
+// BulkQueue is one bulk queue pair: its requests in flight, the notes that leave and come, and the
+// windows open to its peer.
 #pragma once
 
 #include <array>
@@ -27,14 +27,14 @@ class BulkQueue final {
 
   static constexpr uint32_t kDepth = 64;           // send requests
   static constexpr uint32_t kWritesInFlight = 16;  // of these
-  static constexpr uint32_t kNotes = 128;          // receives of a puller's: notes of writes pulled at once
-  static constexpr uint32_t kGreetings = 2;        // the same of an owner's
+  static constexpr uint32_t kNotes = 128;          // receives of a puller: notes of writes pulled at once
+  static constexpr uint32_t kGreetings = 2;        // receives of an owner
   static constexpr uint32_t kNoteSize = 4;         // bytes
   static constexpr uint32_t kNotesSize = (kDepth + kNotes) * kNoteSize;
   static_assert(kWritesInFlight + 1 < kDepth, "a window of writes and their notes fit the queue");
 
-  // A request that was posted: `bytes` of a share of a job, or a note (0 bytes), or a window's.
-  // Without any of them: a greeting, or that of a window that was dropped.
+  // A posted request: `bytes` of a share of a job, or a note (0 bytes), or a window's. Without any
+  // of them: a greeting, or the request of a window that was dropped.
   struct Posted {
     BulkJob* job = nullptr;
     uint32_t share = 0;
@@ -43,59 +43,59 @@ class BulkQueue final {
   };
 
   // Makes the queue pair and posts its receives. `number` is the connection's for it, from 0 on.
-  // What leaves and comes lies in a slot of `notes`.
+  // Notes lie in a slot of `notes`.
   static absl::StatusOr<std::unique_ptr<BulkQueue>> Create(const Rail& rail, SlotPool& notes,
                                                            SharedCompletions& completions,
                                                            SharedCompletions::User& user, Side side, uint32_t number);
   ~BulkQueue();
-  // Completions that may be there at once.
+  // Most completions at once.
   static uint32_t CompletionsFor(Side side) { return kDepth + ReceivesFor(side); }
 
   verbs::QueuePair& queue_pair() { return *queue_pair_; }
 
-  // What the peer said of itself; `reads`: that we may have in flight.
+  // Applies the peer's hello; `reads` is the number of READs that we may have in flight.
   void OnPeerHello(const Hello& peer, uint32_t reads);
-  // Requests may be posted.
   void Open() { open_ = true; }
   bool open() const { return open_; }
   bool HasRoom() const { return open_ && ring_.taken() < window_; }
   bool immediate() const { return immediate_; }
 
-  // The next request, of one piece of memory. Every bulk request is signaled: a chunk is large, and
-  // its completion lets the next one go.
+  // Returns the next request, of one piece of memory. Every bulk request is signaled: a chunk is
+  // large, and its completion lets the next one go.
   verbs::SendRequest& Stage(BulkJob* job, uint32_t share, const verbs::Sge& piece);
   void StageNote(BulkJob* job, uint32_t share, uint32_t value);
-  // What windows ask for, as far as there is room.
+  // Stages the requests of windows, as many as there is room for.
   void StageWindows();
-  // Errors: what the device refused, now or before.
+  // Posts what is staged. Errors: the device refused a request, now or before.
   absl::Status Flush();
 
-  // kInternal: the device completed what was not posted.
+  // kInternal: the device completed a request that was not posted.
   absl::StatusOr<Posted> OnSent(uint32_t entry);
-  // A note came; its receive is posted again by Repost.
+  // A note came; Repost posts its receive again.
   absl::StatusOr<uint32_t> OnReceived(uint32_t entry, const verbs::Completion& completion);
   absl::Status Repost();
 
   // ---- windows
 
-  // Until it is forgotten, or is told that the queue pair is gone.
+  // Keeps the window until ForgetWindow, or until the queue pair is gone, which the window learns.
   void AddWindow(Window* window) { windows_.PushBack(window); }
   void ForgetWindow(Window* window);
-  // It has a request, which leaves with StageWindows.
+  // Queues the window's request for StageWindows.
   void Ask(Window* window) { asking_.PushBack(window); }
-  // Whether a request is one to bind a window.
+  // True if the request binds a window.
   bool Binds(uint32_t entry) const;
 
   // ---- dropping out
 
-  // Moves the queue pair to Error: nothing is posted any more, what is posted comes back.
+  // Moves the queue pair to Error: no more is posted, posted requests come back.
   void Fail();
   // A request or receive came back without success.
   void OnFlushed(bool receive, uint32_t entry);
-  // All that was posted has come back: what came before the end was seen.
+  // True if all posted requests and receives have come back: everything that came before the end
+  // was seen.
   bool flushed() const { return ring_.taken() == 0 && receives_posted_ == 0; }
-  // What was posted and is not known to be done; to be asked once, instead of all completions
-  // that may follow.
+  // Visits the requests that were posted and are not known to be done; call it once, and pass on no
+  // completion after that.
   template <typename Visitor>
   void VisitUndone(Visitor visit) {
     for (const Posted& posted : posted_) {
@@ -108,7 +108,7 @@ class BulkQueue final {
 
   BulkQueue(const Rail& rail, SlotPool& notes, uint32_t slot, Side side, uint32_t number);
   verbs::Sge NoteAt(uint32_t index) const;
-  // Notes that leave come first.
+  // Slots of notes that leave come first.
   verbs::Sge Sent(uint32_t entry) const { return NoteAt(entry); }
   verbs::Sge Received(uint32_t entry) const { return NoteAt(kDepth + entry); }
   absl::Status MakeQueuePair(const Rail& rail, SharedCompletions& completions, SharedCompletions::User& user);
@@ -124,7 +124,7 @@ class BulkQueue final {
   std::unique_ptr<SharedCompletions::Share> completions_;
   std::unique_ptr<verbs::QueuePair> queue_pair_;  // after its completions: dropped before them
   SendRing ring_{kDepth};
-  std::array<Posted, kDepth> posted_ = {};  // of the entries that are taken
+  std::array<Posted, kDepth> posted_ = {};  // by ring entry, valid if taken
   base::IntrusiveList<Window, &Window::link> windows_;
   base::IntrusiveList<Window, &Window::asking_link> asking_;
   std::vector<uint32_t> drained_;

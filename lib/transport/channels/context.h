@@ -1,5 +1,4 @@
-// Context is what all parts of one endpoint share: what it was given, its counters,
-// and its numbers.
+// Context is what all parts of one endpoint share: its dependencies, counters and numbers.
 #pragma once
 
 #include <algorithm>
@@ -31,8 +30,8 @@ namespace tokamak::transport {
 
 class Pull;
 
-// A connection with work to do on which nothing was heard for this long is probed, so that a dead
-// peer is noticed.
+// Interval of probes to a silent peer of a connection with work to do, so that a dead peer is
+// noticed.
 constexpr base::Duration kProbeInterval = base::Seconds(1);
 
 static_assert(kFlushGrace < kDrainGrace && kDrainGrace < kProbeInterval && kProbeInterval <= kProgressInterval &&
@@ -46,11 +45,11 @@ struct Context {
   Source& source;
   base::Random random;
   base::Trace& trace;
-  EndpointOptions options;  // checked, and within the device's limits
+  EndpointOptions options;  // checked against the devices' limits
   EndpointCounters counters;
   CallHandler call_handler;
 
-  // Of each rail, from the endpoint's opening on.
+  // By rail, filled when the endpoint opens.
   std::vector<std::unique_ptr<SharedCompletions>> completions = {};
   std::vector<std::unique_ptr<SlotPool>> slots = {};  // of messages
   std::vector<std::unique_ptr<SlotPool>> notes = {};  // BulkQueue::kNotesSize bytes for each bulk queue pair
@@ -61,21 +60,21 @@ struct Context {
   PullId next_pull = 1;
   PinId next_pin = 0;
   uint32_t serves = 0;   // alive
-  bool leaving = false;  // peers' transfers are refused
+  bool leaving = false;  // true if peers' transfers are refused
   PeerShares shares = {};
   LossyPaths lossy_paths = {};
-  std::unique_ptr<AdaptivePolicy> adaptive = {};  // none: options.policy alone
-  std::vector<AckTimes> ack_times = {};           // of each rail, from the endpoint's opening on
-  std::vector<verbs::Address> services = {};      // where we listen, on each rail; empty before
+  std::unique_ptr<AdaptivePolicy> adaptive = {};  // null: options.policy alone
+  std::vector<AckTimes> ack_times = {};           // by rail, filled when the endpoint opens
+  std::vector<verbs::Address> services = {};      // where we listen, by rail; empty before
 
-  // Whether a key that was revoked proves that its memory is out of the peers' reach, or only queue
-  // pairs that are gone do. Both sides of a connection are taken to be alike in this.
+  // Returns whether a revoked key proves that its memory is out of the peers' reach; otherwise only
+  // dropped queue pairs do. Both sides of a connection are taken to be alike in this.
   bool RevokingProves() const {
     return std::all_of(rails.begin(), rails.end(),
                        [](const Rail& rail) { return rail.device.limits().drop_stops_transfers; });
   }
 
-  // What connections over `rail` that are made now are given.
+  // Returns the options of new connections over `rail`.
   verbs::ReliabilityOptions ReliabilityOf(uint32_t rail) {
     verbs::ReliabilityOptions reliability = options.reliability;
     if (options.measures_ack_timeout) {

@@ -66,7 +66,7 @@ absl::Status ControlChannel::Open(uint32_t rail, SharedCompletions::User& user) 
     AddReceive(*slot);
   }
   if (absl::Status s = Repost(); !s.ok()) return s;
-  credits_.TakeOwed();  // the peer learns of these with the hello
+  credits_.TakeOwed();  // the hello carries them
   return absl::OkStatus();
 }
 
@@ -99,15 +99,15 @@ void ControlChannel::Drain() {
 
 absl::Status ControlChannel::Pump(CopyBudget& budget, bool* more) {
   if (!enabled_) return absl::OkStatus();
-  while (post_status_.ok() && SendNext(budget, more)) probe_ = false;  // it asks as much as a probe does
+  while (post_status_.ok() && SendNext(budget, more)) probe_ = false;  // a message probes as well
   SendProbe();
   ReturnCredits();
   Flush();
   return post_status_;
 }
 
-// One message: what waits goes first, then the streams take turns. Returns false when nothing
-// can leave now.
+// Sends one message: queued ones first, then the streams take turns. Returns false when none can
+// leave now.
 bool ControlChannel::SendNext(CopyBudget& budget, bool* more) {
   if (queue_.empty() && streams_.empty()) return false;
   if (queue_.empty() && !budget.Covers(max_message_)) {
@@ -138,7 +138,7 @@ bool ControlChannel::SendNext(CopyBudget& budget, bool* more) {
   return true;
 }
 
-// An entry, a slot and a credit.
+// Claims an entry, a slot and a credit.
 bool ControlChannel::Claim() {
   if (ring_.full()) return false;
   if (!credits_.can_take()) {
@@ -150,7 +150,7 @@ bool ControlChannel::Claim() {
   return TakeSlot() && credits_.Take();
 }
 
-// False: the connection ends, with the reason.
+// Returns false, and ends the connection with the reason, if there is no slot.
 bool ControlChannel::TakeSlot() {
   const auto slot = slots_.Take();
   if (slot.ok()) {
@@ -166,7 +166,7 @@ void ControlChannel::ReturnCredits() {
   const bool rest = std::exchange(resting_, false) && OwesSpare() && credits_.can_take();
   if ((!due && !rest) || ring_.full() || !TakeSlot()) return;
   CHECK(credits_.TakeForReturn());
-  // Of a larger window credits come back with other messages, or more of them at once.
+  // In a larger window credits come back with other messages, or more of them at once.
   grow_ |= due && unanswered_ > 1;
   Header header;
   header.credits = credits_.TakeOwed();
@@ -270,7 +270,7 @@ absl::StatusOr<Message> ControlChannel::OnReceived(uint32_t slot, uint32_t byte_
 void ControlChannel::Release(uint32_t slot) {
   const auto place = [&] { return std::find(receive_slots_.begin(), receive_slots_.end(), slot); };
   if (!std::exchange(given_up_, false)) {
-    // Small windows move to the lowest blocks, so that those of a busy time come free.
+    // Small windows move to the lowest blocks, so that the blocks of a busy time come free.
     if (window_ == context_.options.first_slots && slots_.HasLower(slot)) {
       const auto lower = slots_.Take();
       CHECK(lower.ok()) << lower.status();
@@ -295,9 +295,9 @@ absl::Status ControlChannel::Repost() {
   return absl::OkStatus();
 }
 
-// Where there is memory and room for completions; the peer gets on with less. It may ask with each
-// message: what there was too little of is not tried again at once. The last slots are left to
-// messages that leave, without which the connection ends.
+// Grows as far as memory and room for completions allow; the peer gets on with less. It may ask
+// with each message, so a failed attempt is not repeated at once. The last slots are left to
+// messages that leave: without these the connection ends.
 void ControlChannel::GrowWindow() {
   const uint32_t wanted = std::min(window_ * kGrowth, most_);
   if (wanted == window_ || !completions_->Grow(wanted - window_)) return;

@@ -1,4 +1,4 @@
-// CopyBudget is what one task may still copy (base::kMaxCopyPerTask).
+// CopyBudget is the number of bytes that one task may still copy (base::kMaxCopyPerTask).
 #pragma once
 
 #include <cstddef>

@@ -9,10 +9,10 @@
 namespace tokamak::transport {
 namespace {
 
-// Returned when a quarter is owed: late enough to be rare, early enough that the peer need not
-// wait for it.
+// A quarter of the window makes a batch: late enough to be rare, early enough that the peer need
+// not wait.
 constexpr uint32_t kBatchesInFlight = 4;
-constexpr uint32_t kMinBatch = 2;  // more than the slot that its return takes
+constexpr uint32_t kMinBatch = 2;  // more than the slot of the message that returns it
 static_assert(kMinFirstSlots >= kMinBatch + Credits::kReserved + Credits::kProbe,
               "a batch comes together before the peer runs dry");
 

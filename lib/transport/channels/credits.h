@@ -3,9 +3,8 @@
 //
 // A send that meets no posted slot stalls the whole queue pair, so a message leaves only while it
 // can take a credit. Slots that were drained and posted again are owed to the peer, and returned in
-// batches, in any message or in one made for it. A side whose window has grown owes what it posted
-// beyond, too, and a side that needs fewer spends what it has on messages that give slots up
-// (RELEASE).
+// batches, in any message or in one of their own. A side whose window has grown owes the added
+// slots, too; a side that needs fewer spends credits on messages that give slots up (RELEASE).
 //
 // Law: 0 <= available() <= what the peer may post at once. A peer that grants more is broken.
 // Law: never do both sides wait for credits for ever. Only a message that returns a whole batch may
@@ -29,15 +28,15 @@ class Credits final {
   // The peer posted `peer_slots` and may post `peer_most` at once; we posted `own_slots`.
   Credits(uint32_t peer_slots, uint32_t peer_most, uint32_t own_slots);
 
-  // How many we have posted by now, without those that were given up.
+  // Sets our posted slots, without those that were given up.
   void SetOwn(uint32_t own_slots);
 
-  // Claims one of the peer's slots. Returns false, changing nothing, when none but those that are
-  // kept for others are left.
+  // Claims one of the peer's slots. Returns false, changing nothing, when only the reserved ones
+  // are left.
   [[nodiscard]] bool Take();
   // The same for a message that returns a batch: may take the reserved one.
   [[nodiscard]] bool TakeForReturn();
-  // For a message by which the peer's device shall show that it lives.
+  // The same for a probe: may take its own.
   [[nodiscard]] bool TakeForProbe();
   bool can_take() const { return usual() > kReserved; }
   bool can_return() const { return usual() > 0; }
@@ -48,12 +47,12 @@ class Credits final {
 
   // We posted `slots` of ours, again or for the first time.
   void Owe(uint32_t slots);
-  // How many to write into the message that leaves now; they are not owed any more.
+  // Returns the number for the message that leaves now; they are no longer owed.
   uint16_t TakeOwed();
-  // A batch is due, with or without another message.
+  // True if a batch is due, even without another message.
   bool return_due() const { return owed_ >= batch_; }
 
-  // Those beyond the peer's first window, which an idle connection gives up.
+  // Credits beyond the peer's first window, which an idle connection gives up.
   uint32_t spare() const { return available_ > peer_first_ ? available_ - peer_first_ : 0; }
 
   uint32_t available() const { return available_; }
@@ -61,7 +60,7 @@ class Credits final {
   uint32_t batch() const { return batch_; }
 
  private:
-  // But for the probe's.
+  // Without the probe's.
   uint32_t usual() const { return available_ - (probing_ ? 0 : kProbe); }
 
   uint32_t peer_first_;
@@ -69,7 +68,7 @@ class Credits final {
   uint32_t batch_;
   uint32_t available_;
   uint32_t owed_ = 0;
-  bool probing_ = false;  // the probe's was taken
+  bool probing_ = false;  // the probe's credit is taken
 };
 
 }  // namespace tokamak::transport

@@ -1,11 +1,11 @@
 // LossyPaths remembers the peers to which bulk requests were repeated without success until a
-// connection ended with it.
+// connection ended.
 //
-// Go-back-N over a path that loses packets gets on from one acknowledgement to the next, and an
-// acknowledgement may wait for the end of a request: rdma_rxe (Linux 6.1) counts its retries from
-// the last one, whatever the repetitions have brought meanwhile, so that of a long WRITE over such
-// a path none arrives. Short requests are acknowledged often, and cost bandwidth where nothing is
-// lost. So they are short for a while, and then tried long again.
+// Go-back-N over a lossy path advances from one acknowledgement to the next, and an acknowledgement
+// may wait for the end of a request. rdma_rxe (Linux 6.1) counts its retries from the last one,
+// whatever the repetitions have brought meanwhile, so no long WRITE gets through such a path. Short
+// requests are acknowledged often, but cost bandwidth where no packet is lost. So they are short
+// for a while, and then long again.
 #pragma once
 
 #include <algorithm>
@@ -18,14 +18,13 @@
 
 namespace tokamak::transport {
 
-// What a request has to a peer that is remembered: at 5 % loss 44 of 100 such requests arrive
-// as a whole.
+// Packets of a request to a remembered peer: at 5 % loss 44 of 100 such requests arrive whole.
 constexpr uint32_t kLossyPathPackets = 16;
 
-// For how long a peer is remembered.
+// Time for which a peer is remembered.
 constexpr base::Duration kLossyPathTime = base::Seconds(60);
 
-// Peers that are remembered; with more, the one that was noted first is forgotten.
+// Most remembered peers; beyond that, the oldest is forgotten.
 constexpr size_t kMaxLossyPaths = 1024;
 
 class LossyPaths final {

@@ -1,5 +1,4 @@
-// PeerShares counts what each peer has of what all peers share, so that one of them cannot
-// have it all.
+// PeerShares counts each peer's part of a shared resource, so that one peer cannot have it all.
 //
 // A peer is an address: it may make several connections, one for each of its engines.
 // Law: an entry lives as long as a connection of that peer.
@@ -48,7 +47,7 @@ class PeerShares final {
   }
   size_t peers() const { return shares_.size(); }
 
-  // Of `all` things that are shared, one peer may have this many.
+  // Returns how many of `all` one peer may have.
   static constexpr uint32_t PartOf(uint32_t all) { return all < kPeerPart ? 1 : all / kPeerPart; }
 
  private:

@@ -16,7 +16,7 @@ absl::StatusOr<std::unique_ptr<SharedCompletions>> SharedCompletions::Create(ver
   std::unique_ptr<SharedCompletions> shared(new SharedCompletions(device, loop, largest_copy));
   const uint32_t most = device.limits().max_completions;
   if (absl::Status s = shared->Open(std::min(kFirstDepth / 2, most)); !s.ok()) return s;
-  // Whether a device can, only the try shows.
+  // Only a try shows whether a device can resize.
   Queue& queue = *shared->queues_[0];
   const absl::Status resized = queue.completions->Resize(std::min(kFirstDepth, most));
   shared->resizable_ = resized.ok();
@@ -31,7 +31,7 @@ SharedCompletions::~SharedCompletions() { CHECK(users_.empty() && unnumbered_.em
 absl::Status SharedCompletions::Open(uint32_t depth) {
   auto queue = std::make_unique<Queue>();
   auto made = device_.CreateCompletionQueue(loop_, depth, [this, queue = queue.get()] {
-    Arm(*queue);  // and then drain
+    Arm(*queue);  // arm, then drain
     Drain();
   });
   if (!made.ok()) return made.status();
@@ -101,7 +101,7 @@ void SharedCompletions::Enter(Share& share, uint32_t number) {
   CHECK(users_.emplace(number, share.user_).second) << "two queue pairs of one number";
 }
 
-// A queue pair that could not be made completes nothing, and has no number.
+// A queue pair that could not be made completes no request, and has no number.
 void SharedCompletions::EnterThoseThatAreMade() {
   const auto made = std::partition(unnumbered_.begin(), unnumbered_.end(),
                                    [](const Share* share) { return !share->unnumbered_->made(); });
@@ -114,7 +114,7 @@ void SharedCompletions::EnterThoseThatAreMade() {
   unnumbered_.erase(made, unnumbered_.end());
 }
 
-// Null: it is gone.
+// Returns null if it is gone.
 SharedCompletions::User* SharedCompletions::UserOf(uint32_t number) {
   const auto user = users_.find(number);
   return user == users_.end() ? nullptr : user->second;
@@ -135,8 +135,8 @@ void SharedCompletions::Share::Shrink(uint32_t entries) {
   entries_ -= entries;
 }
 
-// What was polled of it and not passed on yet is not wanted; what was not, the device has dropped
-// with the queue pair.
+// Drops its polled completions from the batch; the device has dropped the others with the queue
+// pair.
 void SharedCompletions::Leave(Share& share) {
   share.queue_.reserved -= share.entries_;
   if (share.user_ == nullptr) return;
@@ -171,7 +171,7 @@ bool SharedCompletions::Drain() {
   bool more = false;
   while (!more && (next_ < count_ || NextBatch())) {
     while (next_ < count_ && !more) {
-      const verbs::Completion completion = batch_[next_++];  // the batch may change meanwhile
+      const verbs::Completion completion = batch_[next_++];  // by value: the batch may change meanwhile
       ++passed_;
       User* const user = UserOf(completion.queue_pair_number);
       if (user == nullptr) {
@@ -198,7 +198,7 @@ bool SharedCompletions::NextBatch() {
     next_ = 0;
     count_ = queue.completions->Poll(absl::MakeSpan(batch_));
     if (count_ == 0) continue;
-    // Before any of them is passed on: who leaves then takes what is his out of the batch.
+    // Before any is passed on: a user that leaves then takes its completions out of the batch.
     if (!unnumbered_.empty()) EnterThoseThatAreMade();
     return true;
   }

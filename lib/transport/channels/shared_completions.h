@@ -1,17 +1,17 @@
-// SharedCompletions is the completion queue of an engine on one rail: all queue pairs of all its
-// connections there complete into it, so that an idle peer costs no queue, no channel and no poll.
+// SharedCompletions is the completion queue of an engine on one rail. All queue pairs of all its
+// connections there share it, so that an idle peer costs no queue, no channel and no poll.
 //
 // A completion is passed to the connection whose queue pair it names. Work is done in tasks: arm,
-// drain, and after each batch a turn for every connection that it was about: to post again and to
-// send. A task handles a bounded number of completions and copies a bounded number of bytes, then
-// posts its continuation.
+// drain, and after each batch a turn for every connection in it, to post again and to send. A task
+// handles a bounded number of completions and copies a bounded number of bytes, then posts its
+// continuation.
 //
-// Where a device cannot resize its queues, further ones are opened, each twice as large as the one
+// If a device cannot resize its queues, further ones are opened, each twice as large as the one
 // before.
 //
 // Law: a queue has an entry for everything that may be posted on the queue pairs that complete into
 //      it (Share), so it cannot overrun.
-// Law: nothing is passed on for a queue pair whose share was dropped.
+// Law: no completion is passed on for a queue pair whose share was dropped.
 #pragma once
 
 #include <array>
@@ -35,19 +35,19 @@ class SharedCompletions final {
   struct Queue;
 
  public:
-  // The first queue has this many entries.
+  // Entries of the first queue.
   static constexpr uint32_t kFirstDepth = 1024;
   static constexpr size_t kCompletionsPerTask = 1024;
-  // A queue that could not be resized is not tried again before: memory is short for longer than a
-  // message takes, and each try is work for the kernel, on the loop.
+  // Time without another try after a failed resize: memory is short for longer than a message
+  // takes, and each try is work for the kernel, on the loop.
   static constexpr base::Duration kResizeRest = base::Seconds(1);
 
   // A connection. It outlives its shares, and is not dropped between OnCompletion and OnTurn.
   class User {
    public:
-    // Of a queue pair of its own. May drop shares.
+    // A queue pair of its own has completed. May drop shares.
     virtual void OnCompletion(const verbs::Completion& completion, CopyBudget& budget) = 0;
-    // Follows in the same task: what was passed on shows what may be posted now.
+    // Follows in the same task, when its completions show what may be posted now.
     virtual void OnTurn(CopyBudget& budget) = 0;
 
     base::Link<User> turn;
@@ -56,7 +56,7 @@ class SharedCompletions final {
     ~User() = default;
   };
 
-  // Room for what one queue pair may have posted. Dropped after the queue pair.
+  // Room for the requests of one queue pair. Dropped after the queue pair.
   class Share final {
    public:
     ~Share() { owner_.Leave(*this); }
@@ -64,12 +64,12 @@ class SharedCompletions final {
     Share& operator=(const Share&) = delete;
 
     verbs::CompletionQueue& queue();
-    // What completes for this queue pair is `user`'s. The queue pair, which may be made later, is
+    // Passes the queue pair's completions to `user`. The queue pair, which may be made later, is
     // dropped before the share.
     void Bind(const verbs::QueuePair& queue_pair, User& user);
-    // Room for `entries` more. False: there is none, and nothing has changed.
+    // Reserves `entries` more. Returns false, changing nothing, if there is no room.
     [[nodiscard]] bool Grow(uint32_t entries);
-    // As much fewer: they are not posted, and will not be.
+    // Gives back `entries`, which are not and will not be posted.
     void Shrink(uint32_t entries);
 
    private:
@@ -84,19 +84,19 @@ class SharedCompletions final {
     uint32_t number_ = 0;                           // the queue pair's
   };
 
-  // `largest_copy`: of one completion, in bytes.
+  // `largest_copy`: bytes that one completion may copy.
   static absl::StatusOr<std::unique_ptr<SharedCompletions>> Create(verbs::Device& device, base::EventLoop& loop,
                                                                    size_t largest_copy);
   ~SharedCompletions();
 
-  // Room for a queue pair that posts `entries` requests and receives at most, and `more` of them
-  // only after Share::Grow. kResourceExhausted: the device's queues are full.
+  // Reserves room for a queue pair that posts at most `entries` requests and receives, and `more`
+  // of them only after Share::Grow. kResourceExhausted: the device's queues are full.
   absl::StatusOr<std::unique_ptr<Share>> Reserve(uint32_t entries, uint32_t more = 0);
 
   // Passes on what is there, within one task's bounds. Returns true when it stopped before the end;
   // then it goes on by itself.
   bool Drain();
-  // How many were passed on; and how many will have been, when all that is there now is among them.
+  // Completions passed on so far; and that number once all that are there now are passed on.
   uint64_t passed() const { return passed_; }
   uint64_t ahead() const { return passed_ + (count_ - next_) + depth(); }
 
@@ -131,7 +131,7 @@ class SharedCompletions final {
   bool resizable_ = true;
   std::vector<std::unique_ptr<Queue>> queues_;  // the last is the largest
   absl::flat_hash_map<uint32_t, User*> users_;  // by queue pair number; never visited in its own order
-  std::vector<Share*> unnumbered_;              // whose queue pairs were not made yet when they were looked at
+  std::vector<Share*> unnumbered_;              // their queue pairs were not made yet at the last look
   base::IntrusiveList<User, &User::turn> turns_;
 
   std::array<verbs::Completion, kBatch> batch_;
@@ -140,7 +140,7 @@ class SharedCompletions final {
   size_t next_queue_ = 0;  // to be polled
   uint64_t passed_ = 0;    // completions
   base::Timer more_;
-  base::Timer resize_rest_;  // armed: none is resized
+  base::Timer resize_rest_;  // armed: no resizing
 };
 
 }  // namespace tokamak::transport

@@ -1,5 +1,5 @@
-// How requests are posted: PostReceives gives receives to the device in batches, and a SendRing
-// knows which entries of a send queue are taken.
+// Posting of requests: PostReceives gives receives to the device in batches, and a SendRing knows
+// which entries of a send queue are taken.
 #pragma once
 
 #include <array>
@@ -12,11 +12,11 @@
 
 namespace tokamak::transport {
 
-// Requests that are posted together.
+// Requests posted together.
 constexpr size_t kPostBatch = 16;
 
-// Posts a receive for each of `entries`, as RequestId of `queue` has it, into `piece_of(entry)`.
-// Says how many were posted.
+// Posts a receive for each of `entries` into `piece_of(entry)`, with a RequestId of `queue`.
+// Returns how many were posted.
 template <typename PieceOf>
 verbs::PostResult PostReceives(verbs::QueuePair& queue_pair, absl::Span<const uint32_t> entries, uint8_t queue,
                                PieceOf piece_of) {
@@ -37,12 +37,12 @@ verbs::PostResult PostReceives(verbs::QueuePair& queue_pair, absl::Span<const ui
   return all;
 }
 
-// Which entries of a send queue are taken. An entry is free again when its completion, or that of a
-// later request, was polled (verbs.h), so entries form a ring and most requests need no completion
-// of their own.
+// The taken entries of a send queue. An entry is free again when its completion, or that of a later
+// request, was polled (verbs.h), so entries form a ring and most requests need no completion of
+// their own.
 class SendRing final {
  public:
-  // At least kMinEntries.
+  // `entries` is at least kMinEntries.
   explicit SendRing(uint32_t entries);
   static constexpr uint32_t kMinEntries = 4;
 
@@ -50,24 +50,23 @@ class SendRing final {
   uint32_t taken() const { return static_cast<uint32_t>(tail_ - head_); }
   uint32_t free() const { return entries_ - taken(); }
   uint32_t entries() const { return entries_; }
-  // The entry that was taken first; of an empty ring, the next.
+  // The oldest taken entry; of an empty ring, the next.
   uint32_t oldest() const { return static_cast<uint32_t>(head_ % entries_); }
 
-  // The entry of the next request. The ring must not be full.
+  // Takes the entry of the next request. The ring must not be full.
   uint32_t Take() { return static_cast<uint32_t>(tail_++ % entries_); }
 
-  // Whether the request that was taken last has to be signaled, so that a full ring always has a
-  // completion to come.
+  // True if the last taken request has to be signaled, so that a full ring always has a completion
+  // to come.
   bool signal_due() const { return tail_ % (entries_ / kMinEntries) == 0; }
 
-  // The completion of the request that took `entry` was polled. False: no such request
-  // is under way.
+  // The completion of the request in `entry` was polled. Returns false if there is no such request.
   [[nodiscard]] bool Complete(uint32_t entry);
 
  private:
   const uint32_t entries_;
-  uint64_t head_ = 0;  // oldest entry that is taken
-  uint64_t tail_ = 0;  // next to be taken
+  uint64_t head_ = 0;  // oldest taken entry
+  uint64_t tail_ = 0;  // next entry to take
 };
 
 }  // namespace tokamak::transport

@@ -1,15 +1,17 @@
 // Window is a memory window that is open to the peer of one bulk queue pair, for one transfer: the
-// target of its WRITEs, inside a region that by its own key nobody may write.
+// target of its WRITEs, inside a region whose own key lets nobody write.
 //
 //   binding --> open --> closing --> closed
 //      |                               ^
 //      +-----> unwanted ---------------+---- from each: its queue pair is gone
 //
-// Unwanted: closed before the device had bound it; it is invalidated as soon as that is done.
+// Unwanted: closed before the device had bound it; it is invalidated once bound.
 //
 // Law: closed means that no byte comes through it any more: the invalidate has completed, or the
-// queue pair is gone. Dropping a Window that is not closed drops the device's window, which is the
-// same proof at the cost of a call; requests of it that are under way may end the queue pair.
+// queue pair is gone.
+//
+// Dropping a Window that is not closed drops the device's window, which is the same proof at the
+// cost of a call; its pending requests may end the queue pair.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +32,7 @@ class Window final {
   class Owner {
    public:
     virtual ~Owner() = default;
-    // It is open now, or closed. May not drop it.
+    // The window is open now, or closed. May not drop it.
     virtual void OnWindow() = 0;
   };
 
@@ -43,25 +45,25 @@ class Window final {
 
   bool binding() const { return state_ == State::kBinding; }
   bool open() const { return state_ == State::kOpen; }
-  bool closing() const { return state_ == State::kClosing; }  // the device is asked, or about to be
+  bool closing() const { return state_ == State::kClosing; }  // the invalidate is posted, or about to be
   bool closed() const { return state_ == State::kClosed; }
   uint32_t rkey() const { return window_->rkey(); }  // while it is open
 
-  // Nobody is to write there any more; OnWindow follows, unless it is closed() already.
+  // Ends the peer's access; OnWindow follows, unless it is closed() already.
   void Close();
 
   // ---- for its queue
 
-  // Fills in what it asks for next: a bind or an invalidate.
+  // Fills in its next request: a bind or an invalidate.
   void Prepare(verbs::SendRequest* request) const;
-  // That is posted; then done.
+  // Its request is posted; then done.
   void OnPosted() { posted_ = true; }
   void OnDone();
   // The queue pair has been dropped. OnWindow follows in a task of its own.
   void OnQueueGone();
 
   base::Link<Window> link;         // windows of the queue
-  base::Link<Window> asking_link;  // of these, those whose request waits to be posted
+  base::Link<Window> asking_link;  // those of them whose request waits to be posted
 
  private:
   enum class State { kBinding, kOpen, kUnwanted, kClosing, kClosed };
@@ -70,7 +72,7 @@ class Window final {
   base::EventLoop& loop_;
   WindowPool& pool_;
   std::unique_ptr<verbs::MemoryWindow> window_;
-  BulkQueue* queue_;  // null: it is gone, or has nothing to do with this any more
+  BulkQueue* queue_;  // null: it is gone, or has finished with this window
   verbs::MemoryRegion& ground_;
   const absl::Span<uint8_t> memory_;
   Owner& owner_;

@@ -11,10 +11,10 @@ namespace {
 
 using verbs::Access;
 
-// Memory of objects is looked at when a completion has said that they are there.
+// Memory of objects is read only after a completion has reported its bytes.
 constexpr Access kOrder = verbs::kRelaxedOrdering;
 
-// No more than the use needs.
+// Grants no more than the use needs.
 Access AccessFor(Registration::Use use, const verbs::Limits& limits) {
   switch (use) {
     case Registration::Use::kReadSource:
@@ -55,8 +55,7 @@ class Arena final : public Registration {
       return absl::InvalidArgumentError(
           absl::StrCat(memory.size(), " bytes that are not inside the registered arena of ", arena_.size()));
     }
-    // What a peer may write never rides on the arena's key, and iWARP's READs write through
-    // a remote key.
+    // Peers never write through the arena's key, and iWARP's READs write through a remote key.
     const bool own =
         use == Use::kWriteTarget || (use == Use::kReadTarget && device_.limits().read_sink_needs_remote_write);
     if (own) return on_demand_.Acquire(memory, use);
@@ -78,7 +77,7 @@ class Arena final : public Registration {
   OnDemand on_demand_;
   const absl::Span<uint8_t> arena_;
   const std::unique_ptr<verbs::MemoryRegion> region_;
-  const bool windows_;  // may be bound in it
+  const bool windows_;  // true if windows may be bound in it
 };
 
 }  // namespace

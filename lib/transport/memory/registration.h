@@ -1,5 +1,5 @@
-// Registration says how the memory of objects becomes known to the device: strategies behind one
-// interface, to be compared.
+// Registration makes the memory of objects known to the device: strategies behind one interface, to
+// be compared.
 //
 //   arena      the whole store once, for REMOTE_READ only: nothing is registered on the data path
 //              (default), unless the device has no memory windows and peers WRITE
@@ -8,10 +8,9 @@
 //   cached     blocks of the store are registered when the first transfer touches them, and kept
 //              (registration_cache.h)
 //
-// The target of a peer's WRITE never rides on the arena's key: it gets a key for exactly its range,
-// revoked before seal. That is a memory window in the arena where there can be one
-// (write_target.h), else a region of its own.
-// Thread rule: any thread, as ProtectionDomain.
+// The target of a peer's WRITE never uses the arena's key: it gets a key for exactly its range,
+// revoked before seal. That is a memory window in the arena if possible (write_target.h), otherwise
+// a region of its own. Thread rule: any thread, as ProtectionDomain.
 #pragma once
 
 #include <cstdint>
@@ -25,15 +24,15 @@
 
 namespace tokamak::transport {
 
-// Keys for a range of memory while it lives. Dropping a lease that owns a region of its own revokes
-// its keys at once.
+// Keys for a range of memory while it lives. Dropping a lease that owns a region revokes its keys
+// at once.
 class Lease final {
  public:
-  // Keys that belong to somebody else, who outlives it.
+  // Borrows keys of another owner, which outlives it.
   Lease(uint32_t lkey, uint32_t rkey) : lkey_(lkey), rkey_(rkey) {}
-  // A region of its own.
+  // Owns a region.
   explicit Lease(std::unique_ptr<verbs::MemoryRegion> region) : Lease(std::move(region), true) {}
-  // One that others may use, too; `registered_now`: by this lease.
+  // Shares a region; `registered_now`: by this lease.
   Lease(std::shared_ptr<verbs::MemoryRegion> region, bool registered_now)
       : lkey_(region->lkey()), rkey_(region->rkey()), registered_now_(registered_now), region_(std::move(region)) {}
 
@@ -45,7 +44,7 @@ class Lease final {
   uint32_t lkey_;
   uint32_t rkey_;
   bool registered_now_ = false;
-  std::shared_ptr<verbs::MemoryRegion> region_;  // null: keys of somebody else
+  std::shared_ptr<verbs::MemoryRegion> region_;  // null: borrowed keys
 };
 
 class Registration {
@@ -58,12 +57,12 @@ class Registration {
 
   virtual ~Registration() = default;
   virtual absl::StatusOr<Lease> Acquire(absl::Span<uint8_t> memory, Use use) = 0;
-  // The region around `memory` in which a window may be bound for a peer's WRITEs; null: there is
-  // none, and Acquire has to do.
+  // Returns the region around `memory` in which a window may be bound for a peer's WRITEs; null if
+  // there is none, and Acquire has to do.
   virtual verbs::MemoryRegion* GroundOf(absl::Span<uint8_t> memory) = 0;
 };
 
-// `arena` must stay mapped, `domain` alive, while the registration lives.
+// `arena` must stay mapped, and `domain` alive, while the registration lives.
 absl::StatusOr<std::unique_ptr<Registration>> RegisterArena(verbs::Device& device, verbs::ProtectionDomain& domain,
                                                             absl::Span<uint8_t> arena);
 std::unique_ptr<Registration> RegisterOnDemand(verbs::Device& device, verbs::ProtectionDomain& domain);

@@ -1,15 +1,19 @@
 // RegistrationCache registers blocks of the store when the first transfer touches them, and keeps
 // them: a pin-down cache, as MPI libraries have for the memory of programs (H. Tezuka et al.,
-// "Pin-down cache", IPPS 1998). Less memory is locked than by an arena, and what is used often is
-// registered once.
+// "Pin-down cache", IPPS 1998). It locks less memory than an arena, and registers often used memory
+// once.
 //
-// Nothing is registered behind its back here: the store's memory never moves and is never unmapped.
+// The store's memory never moves and is never unmapped, so no region can go stale.
 //
 // A region covers whole blocks, from the one with the object's first byte to the one with its last.
-// Law: a region lives while a lease uses it. Of those that none uses, the one whose last use is
-// longest ago goes first.
+//
+// Law: a region lives while a lease uses it; of the unused ones, the least recently used goes
+// first.
+//
 // Law: the target of a peer's WRITE is never a cached region.
-// Bound: kMaxRegions are kept. Where leases use all of these, a transfer registers its own memory.
+//
+// Bound: kMaxRegions are kept. If leases use all of these, a transfer registers its own memory.
+//
 // Thread rule: any thread.
 #pragma once
 
@@ -29,8 +33,8 @@ class RegistrationCache final : public Registration {
   static constexpr size_t kMaxRegions = 128;
   static constexpr size_t kBlock = 16 << 20;  // bytes
 
-  // `arena` must stay mapped, `domain` alive. `others` registers what is not cached.
-  // `reads_need_own_keys`: as iWARP, where READ writes through a remote key.
+  // `arena` must stay mapped, and `domain` alive. `others` registers what is not cached.
+  // `reads_need_own_keys`: true for iWARP, whose READs write through a remote key.
   RegistrationCache(verbs::ProtectionDomain& domain, absl::Span<uint8_t> arena, std::unique_ptr<Registration> others,
                     bool reads_need_own_keys, size_t block = kBlock)
       : domain_(domain),
@@ -42,7 +46,7 @@ class RegistrationCache final : public Registration {
   absl::StatusOr<Lease> Acquire(absl::Span<uint8_t> memory, Use use) override;
   verbs::MemoryRegion* GroundOf(absl::Span<uint8_t>) override { return nullptr; }
 
-  // Regions that are kept.
+  // Cached regions.
   size_t size() const;
 
  private:
@@ -52,7 +56,7 @@ class RegistrationCache final : public Registration {
     std::shared_ptr<verbs::MemoryRegion> region;
   };
 
-  // Makes room for one more; false: all are in use.
+  // Makes room for one more; returns false if all are in use.
   bool MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   verbs::ProtectionDomain& domain_;
@@ -61,7 +65,7 @@ class RegistrationCache final : public Registration {
   const bool reads_need_own_keys_;
   const size_t block_;
   mutable base::Mutex mutex_;
-  std::list<Cached> cached_ ABSL_GUARDED_BY(mutex_);  // the one that was used last is first
+  std::list<Cached> cached_ ABSL_GUARDED_BY(mutex_);  // the most recently used is first
 };
 
 }  // namespace tokamak::transport

@@ -1,8 +1,8 @@
 // SlotPool hands out registered message buffers of one size to all connections of an engine on one
-// rail, so that memory is where messages are, and not where they might come.
+// rail, so that memory is where messages are, not where they might come.
 //
-// It grows by blocks, each one memory region, and drops a block that nobody uses where another is
-// free as well. Slots of the lowest blocks go first, so that the others come free.
+// It grows by blocks, each one memory region, and drops an unused block if another is free as well.
+// Slots of the lowest blocks go first, so that the others come free.
 //
 // Law: a slot is given back only when the queue pair that was to use it is gone, or has completed
 //      that request.
@@ -22,27 +22,27 @@ namespace tokamak::transport {
 
 class SlotPool final {
  public:
-  // Between two tries to register memory for TakeSpare, when the first has failed: memory is short
-  // for longer than a message takes, and each try is work for the kernel, on the loop.
+  // Time between two attempts to register memory for TakeSpare after a failure: memory is short for
+  // longer than a message takes, and each attempt is work for the kernel, on the loop.
   static constexpr base::Duration kRegisterRest = base::Seconds(1);
 
-  // Registers nothing yet. `block`: slots of one region.
+  // Registers no memory yet. `block`: slots of one region.
   SlotPool(base::EventLoop& loop, verbs::ProtectionDomain& domain, uint32_t slot_size, uint32_t block)
       : loop_(loop), domain_(domain), size_(slot_size), block_(block) {}
   ~SlotPool();
   SlotPool(const SlotPool&) = delete;
   SlotPool& operator=(const SlotPool&) = delete;
 
-  // How many slots make a block of kBlockBytes; at least kMinBlock.
+  // Slots in a block of kBlockBytes; at least kMinBlock.
   static uint32_t BlockFor(uint32_t slot_size);
 
-  // A slot, by its number, or why no further memory can be registered.
+  // Takes a slot, by its number. Errors: no further memory can be registered.
   absl::StatusOr<uint32_t> Take();
-  // The same for one that can be done without.
+  // The same for a slot that is optional.
   absl::StatusOr<uint32_t> TakeSpare();
   void Give(uint32_t slot);
 
-  // A slot of a lower block is free.
+  // True if a slot of a lower block is free.
   bool HasLower(uint32_t slot) const;
 
   uint8_t* at(uint32_t slot) const { return BlockOf(slot).memory.get() + uint64_t{slot % block_} * size_; }
@@ -69,12 +69,12 @@ class SlotPool final {
   verbs::ProtectionDomain& domain_;
   const uint32_t size_;
   const uint32_t block_;
-  std::vector<std::unique_ptr<Block>> blocks_;  // null: dropped, its place is taken by the next one
+  std::vector<std::unique_ptr<Block>> blocks_;  // null: dropped, the next one takes its place
   uint32_t blocks_there_ = 0;
-  uint32_t blocks_free_ = 0;   // of which nothing is taken
-  mutable size_t lowest_ = 0;  // below, nothing is free
+  uint32_t blocks_free_ = 0;   // blocks without a taken slot
+  mutable size_t lowest_ = 0;  // no slot below is free
   uint32_t taken_ = 0;
-  base::Timer register_rest_;  // armed: no memory is registered for what can be done without
+  base::Timer register_rest_;  // armed: TakeSpare registers no memory
 };
 
 }  // namespace tokamak::transport

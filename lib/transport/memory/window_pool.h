@@ -1,5 +1,5 @@
-// WindowPool keeps the memory windows of one engine and rail, which are bound again and again:
-// making one is a call of the device, and binding it a request like any other.
+// WindowPool keeps the memory windows of one engine and rail for reuse: making one is a call of the
+// device, binding it a request like any other.
 //
 // Law: there are at most kMaxWindows.
 #pragma once
@@ -20,16 +20,15 @@ class WindowPool final {
 
   explicit WindowPool(const Rail& rail) : rail_(rail) {}
 
-  // Null where all are in use, or the device makes no more, or cannot bind what it makes: what was
-  // to be opened gets a region of its own.
+  // Null if all are in use, or the device makes no more, or cannot bind them: use a region instead.
   std::unique_ptr<verbs::MemoryWindow> Take();
-  // It opens nothing any more: it was invalidated.
+  // Takes back a window that was invalidated.
   void Give(std::unique_ptr<verbs::MemoryWindow> window) { free_.push_back(std::move(window)); }
-  // Drops one that may still open something, which closes it; or whose queue pair is gone: a device
-  // may need another in its place, and who takes it must hear that there is none.
+  // Drops a window that may still be open, which closes it, or whose queue pair is gone: a device
+  // may need another in its place, and its next taker must learn that there is none.
   void Drop(std::unique_ptr<verbs::MemoryWindow> window);
 
-  // The device failed to bind one, which ended a queue pair: not again.
+  // The device failed to bind one, which ended a queue pair: stop using windows.
   void GiveUp();
 
   uint32_t windows() const { return windows_; }  // in use or not

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint32_t kMagic = 0x4d4b4f54;  // "TOKM" as it lies in memory
 
-// Where each field lies, in bytes.
+// Offset of each field, in bytes.
 constexpr size_t kMagicAt = 0, kVersionAt = 4, kQueueAt = 6, kBulkAt = 7, kReadsAt = 8, kImmediateAt = 9, kRailsAt = 10,
                  kPrimaryAt = 11, kSlotSizeAt = 12, kSlotsAt = 16, kTransfersAt = 20, kCallsAt = 24, kFirstSlotsAt = 28,
                  kTokenAt = 32;

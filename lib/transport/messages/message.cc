@@ -11,7 +11,7 @@
 namespace tokamak::transport {
 namespace {
 
-// The header as it lies on the wire. Bytes only, so that it has no alignment and no padding.
+// The header on the wire. Bytes only, so that it has no alignment and no padding.
 struct WireHeader {
   uint8_t kind;
   uint8_t protocol;
@@ -49,7 +49,7 @@ RemoteRange LoadRange(const uint8_t* in) {
   return RemoteRange{base::LoadLittle<uint64_t>(in), base::LoadLittle<uint32_t>(in + 8)};
 }
 
-// These bodies are part of the header, as the program sees it.
+// These bodies are fields of Header.
 bool BodyIsFields(const Header& header) {
   return header.kind == MessageKind::kTransfer || header.kind == MessageKind::kData;
 }
@@ -77,7 +77,7 @@ void StoreFields(const Header& header, uint8_t* out) {
   }
 }
 
-// What each kind may use beyond kind, credits and body.
+// The fields that a kind uses beyond kind, credits and body.
 struct Shape {
   bool protocol, flags, status, deadline, transfer, size;
   size_t detail;  // bytes of it

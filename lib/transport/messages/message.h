@@ -1,9 +1,8 @@
 // The transport's messages: a fixed 64-byte little-endian header and a bounded body,
 // drawn in docs/transport.md.
 //
-// Both sides of a connection are ends of one program, but the peer is not trusted: Decode
-// takes only what Encode can have written. A field that a kind does not use is zero on the
-// wire, and must be.
+// Both ends are the same program, but the peer is not trusted: Decode accepts only what Encode can
+// have written. A field that a kind does not use must be zero on the wire.
 #pragma once
 
 #include <array>
@@ -21,18 +20,18 @@
 namespace tokamak::transport {
 
 enum class MessageKind : uint8_t {
-  kTransfer = 1,   // puller: send me this object; by write also where to
+  kTransfer = 1,   // puller: send me this object; by write, also where to
   kData = 2,       // owner: READ it from here
   kChunk = 3,      // owner: the next bytes, in the body
   kDone = 4,       // read: the puller has it all; write: the owner has written it all
   kCancel = 5,     // puller: stop this transfer, it will not touch the owner's memory any more; or drop this call
-  kFail = 6,       // owner: this transfer or call ended without success; the body says why
-  kCredit = 7,     // receive slots given back, when nothing else carries them
-  kCall = 8,       // a request of somebody above, in the body
+  kFail = 6,       // owner: this transfer or call ended without success; the body holds the reason
+  kCredit = 7,     // receive slots given back, when no other message carries them
+  kCall = 8,       // a request of an upper layer, in the body
   kReply = 9,      // its answer
-  kProgress = 10,  // write: how many bytes the owner has written, said from time to time
-  kRails = 11,     // owner: where its rails are reached, in the body (rail_messages.h)
-  kRailDown = 12,  // both: has dropped all that it had of a rail; the puller's body: the writes that it waits for
+  kProgress = 10,  // write: bytes that the owner has written, sent from time to time
+  kRails = 11,     // owner: addresses of its rails, in the body (rail_messages.h)
+  kRailDown = 12,  // both: all queue pairs of a rail are dropped; the puller's body: the writes that it waits for
   kRelease = 13,   // both: the slot that this message takes is not granted again: its sender needs fewer
 };
 const char* ToString(MessageKind kind);
@@ -40,7 +39,7 @@ const char* ToString(MessageKind kind);
 enum MessageFlags : uint8_t {
   kMoreSlots = 128,  // any kind: further messages wait for credits, a larger window would serve
   kProtocolGiven =
-      1,  // TRANSFER: chosen by the caller, or by experience, not by a table: the owner keeps to it if it can
+      1,  // TRANSFER: chosen by the caller, or by experience, not by a table: the owner follows it if it can
 };
 
 struct RailKey {
@@ -61,7 +60,7 @@ struct RemoteRange {
   RailKeys further = {};  // for the same memory
 };
 
-// A header as the program sees it.
+// A decoded header.
 struct Header {
   MessageKind kind = MessageKind::kCredit;
   Protocol protocol = Protocol::kAuto;
@@ -69,7 +68,7 @@ struct Header {
   absl::StatusCode status = absl::StatusCode::kOk;  // FAIL
   uint16_t credits = 0;                             // any kind
   uint32_t deadline_ms = 0;                         // TRANSFER, CALL: left for the asker; DATA: left to read
-  uint64_t transfer = 0;  // of transfers and calls: the asker's number, from 1 up, never used twice
+  uint64_t transfer = 0;  // transfers and calls: the asker's number, from 1 up, never used twice
   ObjectSize size;        // TRANSFER: as the puller expects it; DATA, CHUNK
   base::ObjectId object;  // TRANSFER
   base::Generation generation = base::kNoGeneration;  // TRANSFER: of the object
@@ -81,11 +80,11 @@ struct Header {
 
 struct Message {
   Header header;
-  absl::Span<const uint8_t> body;  // CHUNK, FAIL, CALL, REPLY, RAILS, RAIL_DOWN; looks at the decoded bytes
+  absl::Span<const uint8_t> body;  // CHUNK, FAIL, CALL, REPLY, RAILS, RAIL_DOWN; points into the decoded bytes
 };
 
-// What ends a share of a write on a bulk queue pair, in 32 bits: which transfer's, which share, and
-// how many there are. A share is every `shares`-th chunk, from chunk `share` on; all of it was
+// The end of a share of a write on a bulk queue pair, in 32 bits: the transfer, the share, and the
+// number of shares. A share is every `shares`-th chunk, from chunk `share` on; all of it was
 // written before on that queue pair.
 struct Note {
   static constexpr uint32_t kNumberBits = 24;
@@ -104,7 +103,7 @@ struct Note {
 
 constexpr size_t kHeaderSize = 64;
 constexpr size_t kVersionSize = 16;      // begins the body of a TRANSFER: generation, and what has arrived of it
-constexpr size_t kRemoteRangeSize = 16;  // follows it where that is by write; then come further keys
+constexpr size_t kRemoteRangeSize = 16;  // follows it in a TRANSFER by write; then come further keys
 constexpr size_t kRailKeySize = 8;       // of a further key, also in DATA
 constexpr size_t kMaxFailText = 192;     // bytes of a FAIL's body
 constexpr size_t kMinSlotSize = 512;     // whatever the options say, these fit: see static_assert
@@ -114,14 +113,14 @@ static_assert(kHeaderSize + kMaxFailText <= kMinSlotSize &&
               "every control message fits the smallest slot");
 
 // Writes the header, with `body_size` in it, into the first kHeaderSize bytes of `out`. TRANSFER
-// and DATA go on in their body: use EncodeMessage.
+// and DATA have fields in their body: use EncodeMessage.
 void EncodeHeader(const Header& header, size_t body_size, uint8_t* out);
 
-// Writes header and body; returns how many bytes. `out` must hold MessageSize().
+// Writes header and body; returns their bytes. `out` must hold MessageSize().
 size_t EncodeMessage(const Header& header, absl::Span<const uint8_t> body, absl::Span<uint8_t> out);
 size_t MessageSize(const Header& header, size_t body_size);
 
-// Reads one received message. kInvalidArgument says what about it no honest peer would send.
+// Decodes one received message. kInvalidArgument: a protocol violation, named in the text.
 absl::StatusOr<Message> DecodeMessage(absl::Span<const uint8_t> bytes);
 
 // True for a TRANSFER that names the puller's memory.

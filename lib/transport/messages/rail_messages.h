@@ -1,5 +1,5 @@
-// The bodies of RAILS and RAIL_DOWN, drawn in docs/transport.md. Decoding takes only what encoding
-// can have written.
+// The bodies of RAILS and RAIL_DOWN, drawn in docs/transport.md. Decoding accepts only what
+// encoding can have written.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace tokamak::transport {
 
-// RAILS: the services of all rails of a connection, at least two; rail i is the i-th.
+// RAILS: the services of all rails of a connection, at least two, by rail.
 std::vector<uint8_t> EncodeRails(absl::Span<const verbs::Address> rails);
 absl::StatusOr<std::vector<verbs::Address>> DecodeRails(absl::Span<const uint8_t> body);
 
@@ -22,7 +22,7 @@ struct WantedWrite {
   uint32_t shares_seen = 0;  // bits
 };
 
-// Writes that one puller may have under way where a connection has several rails.
+// Most writes of one puller at once on a connection with several rails.
 constexpr size_t kMaxWantedWrites = 32;
 
 // By rising transfer, at most kMaxWantedWrites.

@@ -1,5 +1,5 @@
-// RequestId names a work request in its completion, so that it is recognised even when it failed:
-// which queue pair of the connection, send or receive, and which entry there.
+// RequestId identifies a work request in its completion, even a failed one: the queue pair of the
+// connection, send or receive, and the entry there.
 #pragma once
 
 #include <cstdint>

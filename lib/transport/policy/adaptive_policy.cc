@@ -12,25 +12,25 @@ namespace {
 
 constexpr Protocol kAll[] = {Protocol::kEager, Protocol::kRead, Protocol::kWrite};
 
-// A mean is worth this many pulls at most, so that it follows a link that changes slowly: of pulls
-// that explore, which are few, and of others.
+// Most pulls that a mean is worth, so that it follows a link that changes slowly: of exploring
+// pulls, which are few, and of others.
 constexpr float kMostWeight = 6;
 constexpr float kMostWeightOfMany = 16;
 
-// After this time without a pull a mean is worth half as much.
+// Half-life of a mean without pulls.
 constexpr base::Duration kMemory = base::Seconds(60);
 
-// Classes between whose means times are interpolated: 4 to each side, which is a factor of four in
-// size. A mean at one side alone says nothing of a size beyond the next class.
+// Classes between whose means times are interpolated: 4 to each side, a factor of four in size. A
+// mean at one side alone says nothing of a size beyond the next class.
 constexpr int kReach = 4;
 constexpr int kReachOfOne = 1;
 
-// A pull counts for this many times of what was expected at most: one that hung says little.
+// Cap on a pull's time, as a multiple of the expected time: a pull that hung says little.
 constexpr double kMostOfExpected = 2;
 
 // A pull that takes this much longer than expected, or shorter by the same factor, surprises. Many
 // in one direction show that the link has changed: each weighs as much as three that do not
-// surprise, as a change may touch some sizes alone; one in the other direction begins anew.
+// surprise, as a change may touch some sizes alone; one in the other direction resets the count.
 constexpr double kSurprise = 1.25;
 constexpr int kSurpriseWeight = 3;
 constexpr int kChangedAt = 8 * kSurpriseWeight;
@@ -40,11 +40,11 @@ constexpr int kChangedAt = 8 * kSurpriseWeight;
 constexpr double kMuchSlower = 1.5;
 constexpr double kTurnsOfMuchSlower = 0.1;
 
-// Of the pulls that may explore this part does, so that it is not always the same ones of a program
-// that repeats itself.
+// Part of the pulls that may explore which do, so that a repetitive program does not always explore
+// with the same ones.
 constexpr double kEagerness = 0.5;
 
-// More time is not saved up for pulls that explore.
+// Most time that is saved up for exploring pulls.
 constexpr base::Duration kMostSavedTime = base::Seconds(3600);
 
 }  // namespace
@@ -73,7 +73,7 @@ AdaptivePolicy::Peer& AdaptivePolicy::Find(const Ip& peer, base::Time now) {
   return made;
 }
 
-// By the means at both sides of `size`, or by the one that there is.
+// Interpolates between the means at both sides of `size`, or uses the only one.
 std::optional<double> AdaptivePolicy::Estimate(const Peer& peer, Protocol protocol, uint64_t size) {
   const int own = ClassOf(size);
   const auto exact = static_cast<double>(size);
@@ -96,7 +96,7 @@ std::optional<double> AdaptivePolicy::Estimate(const Peer& peer, Protocol protoc
   return std::nullopt;
 }
 
-// The table's, until something is known of that.
+// The table's, until something is known.
 Protocol AdaptivePolicy::Best(const Peer& peer, uint64_t size) const {
   Protocol best = table_.Choose(size);
   std::optional<double> least = Estimate(peer, best, size);

@@ -1,8 +1,8 @@
-// Policy picks a transfer's protocol by the object's size: a table of thresholds that was measured
-// on the very link.
+// Policy chooses a transfer's protocol by the object's size: a table of thresholds, measured on the
+// very link.
 //
 // `tok tune` measures one for a link and writes it to a file that the daemon loads
-// (lib/daemon/flags/policy_file.h). Without it there is a built-in one for each kind of device.
+// (lib/daemon/flags/policy_file.h). Each kind of device has a built-in one.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,10 @@
 
 namespace tokamak::transport {
 
-// Steps of a table. One that was measured has a handful.
+// Most steps of a table. A measured one has a handful.
 constexpr size_t kMaxPolicySteps = 64;
 
-// What a device is, as far as built-in tables differ; the one that is slower for the processor
-// first.
+// Kinds of device with a built-in table each, the slowest for the processor first.
 enum class DeviceKind {
   kSoftware,  // our software NIC
   kKernel,    // the kernel's, without hardware: rdma_rxe, siw
@@ -34,20 +33,20 @@ class Policy final {
     Protocol protocol;
   };
 
-  // The built-in table where nothing is known of the device: that of kKernel.
+  // The built-in table for an unknown device: that of kKernel.
   Policy();
 
   static Policy BuiltIn(DeviceKind kind);
 
-  // At most kMaxPolicySteps, in rising order of size; the last must reach UINT64_MAX.
-  // kInvalidArgument says which is wrong.
+  // `steps`: at most kMaxPolicySteps, in rising order of size; the last must reach UINT64_MAX.
+  // kInvalidArgument names the wrong one.
   static absl::StatusOr<Policy> FromSteps(std::vector<Step> steps);
 
-  // "eager:32KiB,read" : eager up to 32 KiB, read above. The text form of flags and files.
+  // Parses the form of flags and files: "eager:32KiB,read" is eager up to 32 KiB, read above.
   static absl::StatusOr<Policy> Parse(absl::string_view text);
   std::string ToString() const;
 
-  // What moves `size` bytes. Never kAuto.
+  // Returns the protocol for `size` bytes, never kAuto.
   Protocol Choose(uint64_t size) const;
 
   absl::Span<const Step> steps() const { return steps_; }
@@ -56,7 +55,7 @@ class Policy final {
   std::vector<Step> steps_;
 };
 
-// "eager", "read" or "write"; kInvalidArgument names them.
+// Parses "eager", "read" or "write"; kInvalidArgument names them.
 absl::StatusOr<Protocol> ParseProtocol(absl::string_view text);
 
 }  // namespace tokamak::transport

@@ -12,16 +12,16 @@ namespace {
 
 constexpr size_t kProtocols = kMeasuredProtocols.size();
 
-// A change of protocol has to gain as much as this part of one size's time, and more where the
-// medians are not sure: this many times what they are off by, as a rule.
+// Least gain of a change of protocol, as a part of one size's time; and, if the medians are
+// uncertain, as a multiple of their typical error.
 constexpr double kChange = 0.05;
 constexpr double kChangeByNoise = 10;
 
 // The standard error of a median is this many times the median deviation, over the square root of
-// the number of samples, where they are distributed normally.
+// the number of samples, for a normal distribution.
 constexpr double kErrorOfDeviation = 1.86;
 
-// A protocol that was not measured at a size counts as slower by this factor.
+// Factor by which a protocol that was not measured at a size counts as slower.
 constexpr double kNotMeasured = 1e6;
 
 constexpr int kDraws = 200;
@@ -38,13 +38,13 @@ Medians MediansOf(absl::Span<const SizeTimes> times) {
   return medians;
 }
 
-// How much slower it is than the fastest there, as a part.
+// Returns by how much, as a part, it is slower than the fastest there.
 double Loss(const Medians& medians, size_t i, size_t p) {
   const double best = *std::min_element(medians[i].begin(), medians[i].end());
   return medians[i][p] / best - 1;
 }
 
-// What medians are off by, as a rule.
+// Returns the typical error of the medians.
 double ErrorOf(absl::Span<const SizeTimes> times, const Medians& medians) {
   std::vector<double> errors;
   for (size_t i = 0; i < times.size(); ++i) {
@@ -59,7 +59,7 @@ double ErrorOf(absl::Span<const SizeTimes> times, const Medians& medians) {
   return Median(std::move(errors));
 }
 
-// For each size the protocol of the sequence that costs least.
+// Returns the cheapest sequence of protocols, one for each size.
 std::vector<size_t> BestSequence(const Medians& medians, double change) {
   std::vector<std::array<size_t, kProtocols>> from(medians.size());
   std::array<double, kProtocols> cost{};
@@ -81,7 +81,7 @@ std::vector<size_t> BestSequence(const Medians& medians, double change) {
   return sequence;
 }
 
-// Where two lines through the times of sizes i and i + 1 meet, `below` being faster at i.
+// Returns where two lines through the times of sizes i and i + 1 meet, `below` being faster at i.
 double Crossing(absl::Span<const SizeTimes> times, const Medians& medians, size_t i, size_t below, size_t above) {
   const double at = medians[i][above] - medians[i][below];
   const double after = medians[i + 1][below] - medians[i + 1][above];
@@ -97,8 +97,8 @@ struct Range {
   size_t below, above;
 };
 
-// Where giving way costs least, by the rule of BestSequence; the first or last size where one of
-// both alone costs less.
+// Returns where the change costs least, by the rule of BestSequence; the first or last size if one
+// protocol alone costs less.
 double BestCrossing(absl::Span<const SizeTimes> times, const Medians& medians, const Range& range, double change) {
   const auto loss = [&](size_t i, size_t p, size_t other) {
     return std::max(0.0, medians[i][p] / medians[i][other] - 1);
@@ -106,7 +106,7 @@ double BestCrossing(absl::Span<const SizeTimes> times, const Medians& medians, c
   double cost = 0;  // with `above` everywhere
   for (size_t i = range.first; i <= range.last; ++i) cost += loss(i, range.above, range.below);
   double least = cost;
-  size_t split = range.first;  // sizes from there on are of `above`
+  size_t split = range.first;  // sizes from there on use `above`
   for (size_t i = range.first; i <= range.last; ++i) {
     cost += loss(i, range.below, range.above) - loss(i, range.above, range.below);
     const double with_change = cost + (i < range.last ? change : 0);

@@ -1,5 +1,5 @@
 // Eager: the owner sends the object in chunks through message slots; one copy on each side, one
-// round trip for a small one.
+// round trip for a small object.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class EagerOwner final : public ControlChannel::Stream {
   };
 
   EagerOwner(base::EventLoop& loop, Listener& listener) : loop_(loop), listener_(listener) {}
-  // From byte `arrived` on.
+  // Sends from byte `arrived` on.
   void Open(uint64_t transfer, const PinnedObject& object, uint64_t arrived);
 
   size_t Next(Header* header, uint8_t* body, size_t room, CopyBudget& budget) override;
@@ -42,7 +42,7 @@ class EagerOwner final : public ControlChannel::Stream {
 // The puller's half: copies chunks out of slots.
 class EagerPuller final {
  public:
-  // An object of `size` into `memory`, from byte `arrived` on.
+  // Receives an object of `size` into `memory`, from byte `arrived` on.
   EagerPuller(base::EventLoop& loop, const ObjectSize& size, absl::Span<uint8_t> memory, uint64_t arrived)
       : loop_(loop), size_(size), memory_(memory), copied_(arrived) {}
 

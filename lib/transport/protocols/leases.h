@@ -14,23 +14,22 @@
 
 namespace tokamak::transport {
 
-// Adds the key that `rail` has for a range, which has none of it yet, where `primary` is the
-// connection's.
+// Adds `rail`'s key to a range that has none of that rail yet; `primary` is the connection's.
 void AddKey(uint32_t rail, uint32_t rkey, uint32_t primary, RemoteRange* range);
 
 class Leases final {
  public:
-  // On each of `rails` (bits), or on none. Errors are those of Registration::Acquire.
+  // Registers on each of `rails` (bits), or on none. Errors: those of Registration::Acquire.
   absl::Status Acquire(Context& context, uint32_t rails, absl::Span<uint8_t> memory, Registration::Use use);
-  // Keys that are not shared are revoked, on every rail: nobody touches the memory through them any
+  // Revokes the keys that are not shared, on every rail: nobody touches the memory through them any
   // more (but see Limits::drop_stops_transfers).
   void Drop();
 
   bool empty() const { return rails_ == 0; }
-  // What a message says of them to a peer, where `primary` is the connection's.
+  // Returns the message form of the keys; `primary` is the connection's.
   RemoteRange Tell(uint32_t primary) const;
-  // Gives `job` the local keys, and aims it at the peer's memory: it goes over the rails that both
-  // sides have keys of.
+  // Gives `job` the local keys, and aims it at the peer's memory, over the rails with keys of both
+  // sides.
   void Aim(BulkJob* job, const RemoteRange& remote, uint32_t primary) const;
 
  private:

@@ -1,4 +1,4 @@
-// Read: the owner tells where the object is, the puller READs it into place, and says DONE. No
+// Read: the owner names the object's memory, the puller READs it into place, and sends DONE. No
 // copy; the owner's processor is not needed while the bytes move.
 #pragma once
 
@@ -13,9 +13,9 @@ namespace tokamak::transport {
 // The owner's half: keys for the object until DONE.
 class ReadOwner final {
  public:
-  // Errors are those of Registration::Acquire.
+  // Errors: those of Registration::Acquire.
   absl::Status Open(Context& context, const BulkChannel& bulk, const PinnedObject& object);
-  // What DATA says of it.
+  // Fills in a DATA message.
   void Describe(Header* header) const;
   void Close() { leases_.Drop(); }
 
@@ -28,14 +28,14 @@ class ReadOwner final {
 // The puller's half.
 class ReadPuller final {
  public:
-  // Starts to READ all of `memory`, which is not empty; `owner` hears of the end.
+  // Starts to READ all of `memory`, which is not empty; `owner` learns of the end.
   absl::Status Start(Context& context, BulkChannel& bulk, absl::Span<uint8_t> memory, const RemoteRange& from,
                      BulkJob::Owner& owner);
-  // Posts no more. True: READs are in flight, and OnJobOver will follow.
+  // Posts no more. Returns true if READs are in flight: OnJobOver will follow.
   bool Stop(BulkChannel& bulk) { return started_ && bulk.Stop(&job_); }
   const BulkJob& job() const { return job_; }
   uint64_t arrived() const { return started_ ? job_.Beginning() : 0; }
-  // Nothing is in flight.
+  // Call it when nothing is in flight.
   void Close() { leases_.Drop(); }
 
  private:

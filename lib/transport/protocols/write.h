@@ -1,5 +1,5 @@
-// Write: the puller knows the size, opens exactly its memory to the owner, and the owner WRITEs
-// into it. One round trip, no copy. The key is revoked before the object is sealed.
+// Write: the puller knows the size and opens exactly its memory to the owner, which WRITEs into it.
+// One round trip, no copy. The key is revoked before the object is sealed.
 #pragma once
 
 #include <algorithm>
@@ -14,14 +14,13 @@
 
 namespace tokamak::transport {
 
-// The puller's half: its memory, open to the owner, and the notes that say that all is written.
+// The puller's half: its memory, open to the owner, and the notes that prove that all is written.
 class WritePuller final {
  public:
   explicit WritePuller(WriteTarget::Owner& owner) : target_(owner) {}
   WriteTarget& target() { return target_; }
 
-  // kInvalidArgument: a note that no owner would send after those before it. `queue_pairs`
-  // of the connection.
+  // `queue_pairs` of the connection. kInvalidArgument: a note that contradicts those before it.
   absl::Status OnNote(const Note& note, uint32_t queue_pairs);
   bool complete() const { return shares_ > 0 && seen_ == (1u << shares_) - 1; }
   uint32_t shares_seen() const { return seen_; }
@@ -35,18 +34,18 @@ class WritePuller final {
 // The owner's half.
 class WriteOwner final {
  public:
-  // Starts to WRITE `bytes`, which are not none; `owner` hears of the end.
+  // Starts to WRITE `bytes`, which are not empty; `owner` learns of the end.
   absl::Status Start(Context& context, BulkChannel& bulk, absl::Span<uint8_t> bytes, const RemoteRange& to,
                      uint64_t transfer, BulkJob::Owner& owner);
-  // Posts no more. True: WRITEs are in flight, and OnJobOver will follow.
+  // Posts no more. Returns true if WRITEs are in flight: OnJobOver will follow.
   bool Stop(BulkChannel& bulk) { return started_ && bulk.Stop(&job_); }
   const BulkJob& job() const { return job_; }
-  // Nothing is in flight.
+  // Call it when nothing is in flight.
   void Close() { leases_.Drop(); }
-  // Bytes that are written, as far as the device has said; less than all while the transfer goes
-  // on, and fewer when some have to be written again.
+  // Written bytes, by the device's completions; less than all while the transfer goes on, and it
+  // falls when some have to be written again.
   uint64_t BytesWritten() const { return std::min(job_.bytes_done, job_.size - 1); }
-  // Of these, those from the start on without a gap.
+  // Written bytes from the start on without a gap.
   uint64_t arrived() const { return started_ ? job_.Beginning() : 0; }
 
  private:

@@ -1,15 +1,15 @@
-// WriteTarget is a range of our memory that the peer of one transfer may WRITE into, on each of
-// several rails by a key for exactly that range: a window where there can be one, which costs a
-// request, else a region of its own, which costs a registration.
+// WriteTarget is a range of our memory that the peer of one transfer may WRITE into, with a key for
+// exactly that range on each of several rails: a window if possible, which costs a request,
+// otherwise a region of its own, which costs a registration.
 //
 //   opening --> open --> closing --> closed
 //
 // A window is for the peer of one queue pair, and a message has room for one key of each rail. So
-// windows serve where a rail of the connection has one bulk queue pair, and that is up; the first
+// windows serve only if a rail of the connection has one bulk queue pair, and that is up; the first
 // transfer of a connection, which begins while it is being made, does not wait for that.
 //
-// Law: while it is opening no key may be told to anybody. A rail that drops out takes its window
-// along, and its key is not told.
+// Law: while it is opening, no key may leave. A rail that drops out takes its window along, and its
+// key is left out.
 #pragma once
 
 #include <array>
@@ -38,20 +38,20 @@ class WriteTarget final : private Window::Owner {
 
   explicit WriteTarget(Owner& owner) : owner_(owner) {}
 
-  // Opens `memory`, which is not empty, to the peer on all rails that live. What it asks of the
-  // device leaves with the channel's next Pump. Where it is opening() then, OnTarget follows.
-  // Errors are those of Registration::Acquire.
+  // Opens `memory`, which is not empty, to the peer on all live rails. Its requests leave with the
+  // channel's next Pump. If it is opening() then, OnTarget follows. Errors: those of
+  // Registration::Acquire.
   absl::Status Open(Context& context, BulkChannel& bulk, absl::Span<uint8_t> memory);
   bool opening() const;
-  // What a message says of it, when it is open.
+  // Returns the message form of its keys; it must be open.
   RemoteRange Tell() const;
 
-  // Nobody is to write there any more: regions go at once, windows with the channel's next Pump.
-  // Where it is not closed() then, OnTarget follows.
+  // Ends the peer's access: regions go at once, windows with the channel's next Pump. If it is not
+  // closed() then, OnTarget follows.
   void Close();
-  // Nobody can write there any more, over whichever rail (but see Limits::drop_stops_transfers).
+  // True if nobody can write there any more, over any rail (but see Limits::drop_stops_transfers).
   bool closed() const;
-  // Closes what is not closed yet in this very call, at whatever price.
+  // Closes the rest in this very call, at any cost.
   void Revoke();
 
  private:

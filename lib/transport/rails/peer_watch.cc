@@ -47,17 +47,17 @@ void PeerWatch::OnWatch() {
   base::Time next = idle_since_ + idle_limit_;
   if (control_.may_rest() && now - idle_since_ >= kWindowRest) {
     control_.Rest();
-    user_.Wake();  // which says what the device said
+    user_.Wake();  // it reports the device's error
   }
-  // What did not leave at once goes with the next look.
+  // The next look handles what did not leave at once.
   looks_soon_ = control_.may_rest();
   if (looks_soon_) next = std::min(next, std::max(idle_since_ + kWindowRest, now + kProbeInterval));
   timer_ = context_.loop.RunAt(next, [this] { OnWatch(); });
 }
 
-// One message has been waiting for its completion in all of the last watches. A device that does
-// its work says after all its retries that the peer is gone (each takes four time-outs at most,
-// 9.7.6.1.3); kPatience more is for one that is busy.
+// True if one message has been waiting for its completion in all of the last watches. A working
+// device reports after all its retries that the peer is gone (each takes four timeouts at most,
+// 9.7.6.1.3); kPatience more is for a busy one.
 bool PeerWatch::DeviceIsStuck() {
   const bool waits = control_.completion_owed() && control_.completions() == completions_;
   completions_ = control_.completions();
@@ -67,8 +67,8 @@ bool PeerWatch::DeviceIsStuck() {
          kPatience + reliability.ack_timeout * 4 * (reliability.retry_count + 1);
 }
 
-// Its device has taken all that may be sent, the probe last, and it itself tells nothing. Whether
-// it is still there nobody can ask any more.
+// True if its device has taken all that may be sent, the probe last, and it sends nothing itself.
+// Its death can no longer be detected.
 bool PeerWatch::PeerIsStuck() {
   const bool waits = control_.starved() && control_.received() == received_;
   watches_without_credit_ = waits ? watches_without_credit_ + 1 : 0;

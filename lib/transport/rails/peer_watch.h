@@ -1,8 +1,8 @@
-// PeerWatch looks after the peer of a connection that is up: while there is work it probes one that
-// is silent, so that a dead one is noticed; without work it gives up the peer's slots that it does
-// not need, and leaves after a longer while.
+// PeerWatch watches the peer of a connection that is up. While there is work it probes a silent
+// one, so that a dead one is noticed; without work it gives up the peer's slots that it does not
+// need, and after a longer while ends the connection.
 //
-// The side that did not connect stays longer, so that in good order it is the other that leaves.
+// The side that did not connect stays longer, so that normally the other one leaves.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class PeerWatch final {
   class User {
    public:
     virtual ~User() = default;
-    // Transfers or calls are under way: silence is suspicious.
+    // True while transfers or calls are under way: silence is suspicious.
     virtual bool busy() const = 0;
     // There is something to send.
     virtual void Wake() = 0;
@@ -27,7 +27,7 @@ class PeerWatch final {
     virtual void Break(absl::Status status) = 0;
   };
 
-  // `idle_limit`: for how long a connection without work stays.
+  // `idle_limit`: time for which a connection without work stays.
   PeerWatch(Context& context, ControlChannel& control, base::Duration idle_limit, User& user);
 
   // There is work (again).
@@ -45,9 +45,9 @@ class PeerWatch final {
   const base::Duration idle_limit_;
   User& user_;
   base::Timer timer_;
-  bool watching_ = false;    // probing, rather than waiting to be idle long enough
-  bool looks_soon_ = false;  // whether windows may rest
-  bool draining_ = false;    // the last watch asked what became of the last messages
+  bool watching_ = false;    // probing, otherwise waiting for the idle limit
+  bool looks_soon_ = false;  // true if it looks soon whether windows may rest
+  bool draining_ = false;    // the last watch asked for the completion of the last messages
   uint64_t received_ = 0;    // messages, at the last watch
   uint64_t completions_ = 0;
   int watches_without_completion_ = 0;

@@ -21,13 +21,14 @@ absl::Status PrimaryRail::Join() {
   absl::Status status = Prepare();
   if (status.ok()) {
     status = links_->Connect(peer_);
-    if (!status.ok()) Leave();  // the owner may have heard of some
+    if (!status.ok()) Leave();  // the owner may know of some
   }
   if (!status.ok()) rests_until_ = context_.loop.Now() + kRejoinInterval;
   return status;
 }
 
-// The puller: they do not come up. Once the connection is broken, nobody stops what waits for them.
+// Puller: the queue pairs do not come up. Once the connection is broken, nobody stops the transfers
+// that wait for them.
 void PrimaryRail::GiveUp(const absl::Status& status) {
   if (host_.broken()) return;
   LOG(WARNING) << peer_.ToString() << ": the bulk queue pairs do not come up, and large objects wait: " << status;
@@ -46,7 +47,7 @@ absl::Status PrimaryRail::Prepare() {
   links_ = std::make_unique<RailLinks>(context_, rail(), user);
   const uint32_t each = bulk_.shape().each;
   for (uint32_t q = rail() * each; q < (rail() + 1) * each; ++q) links_->Add(q + 1, bulk_.queue_pair(q));
-  // The puller's word, that it gives them up, comes before the owner does.
+  // The owner waits longer, so that the puller's RAIL_DOWN comes before it gives up.
   const bool pulls = bulk_.side() == Side::kPuller;
   timer_ = context_.loop.RunAfter(context_.options.connect_deadline * (pulls ? 1 : 2), [this, pulls] {
     const absl::Status late = absl::UnavailableError("the bulk queue pairs are not connected by the deadline");
@@ -83,7 +84,7 @@ void PrimaryRail::OnLinksUp(uint32_t path_mtu) {
 
 void PrimaryRail::OnLinkLost(const verbs::ConnectionEvent& event) {
   if (state_ == State::kJoining) {
-    if (bulk_.side() == Side::kOwner) return;  // the puller says so, or the deadline passes
+    if (bulk_.side() == Side::kOwner) return;  // the puller reports it, or the deadline passes
     return GiveUp(absl::UnavailableError(absl::StrCat(verbs::ToString(event.kind), ": ", event.status.message())));
   }
   if (event.kind == verbs::ConnectionEvent::Kind::kDisconnected && may_go()) return;
@@ -101,7 +102,7 @@ void PrimaryRail::OnRest() {
   Leave();
 }
 
-// The puller: gives them back.
+// Puller: gives the queue pairs back.
 void PrimaryRail::Leave() {
   Drop();
   state_ = State::kLeaving;
@@ -130,7 +131,7 @@ absl::Status PrimaryRail::OnPeerDown(absl::Span<const WantedWrite> wanted) {
   if (!wanted.empty()) return absl::InvalidArgumentError("a WRITE is wanted over a primary rail that goes");
   if (state_ != State::kAbsent) Drop();
   host_.SayDown(rail());
-  if (absl::Status s = bulk_.Resolve(rail(), {}); !s.ok()) return s;  // what it waited for has arrived
+  if (absl::Status s = bulk_.Resolve(rail(), {}); !s.ok()) return s;  // all that it waited for has arrived
   if (bulk_.has_chunks_to_post()) return absl::InvalidArgumentError("the primary rail goes before its WRITEs");
   return absl::OkStatus();
 }

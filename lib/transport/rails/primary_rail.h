@@ -1,21 +1,21 @@
-// PrimaryRail is a connection's bulk queue pairs on the rail of its messages. They are made when
-// something large is to move for the first time, and given back when nothing has for a while: a
-// peer that is idle, or whose objects are small, costs one queue pair.
+// PrimaryRail is a connection's bulk queue pairs on the rail of its messages. They are made for the
+// first large transfer, and given back after a while without one: a peer that is idle, or whose
+// objects are small, costs one queue pair.
 //
 //   the puller: absent --> joining --> up --> leaving --> absent
 //   the owner:  absent --> joining --> up ------------> absent
 //
 // The puller decides. With its first transfer by READ or WRITE it makes its ends and connects them,
-// while the owner is asked already. It gives them back with RAIL_DOWN of the primary rail, and the
-// owner drops its own and answers with the same: what is asked for later finds the old ones gone.
-// The owner makes its ends when the puller connects, or wants a WRITE, whichever comes first.
+// while it already asks the owner. It gives them back with RAIL_DOWN of the primary rail; the owner
+// drops its own and answers with the same, so that later requests find the old ones gone. The owner
+// makes its ends when the puller connects, or wants a WRITE, whichever comes first.
 //
-// Where they do not come up, the puller ends the transfers that need them, gives them back, and
-// tries again only after a while: messages and small objects go on.
+// If they do not come up, the puller ends the transfers that need them, gives them back, and tries
+// again only after a while: messages and small objects go on.
 //
 // Law: RAIL_DOWN leaves when the queue pairs are gone: nothing moves over them in either direction
 //      any more.
-// Law: while anything is under way over them, they end only with the connection.
+// Law: while a transfer uses them, they end only with the connection.
 #pragma once
 
 #include <cstdint>
@@ -39,18 +39,19 @@ class PrimaryRail final : private RailLinks::User {
   // The connection.
   class Host : public RailHost {
    public:
-    // Of the puller: transfers are under way that may need the queue pairs.
+    // Puller: true while transfers are under way that may need the queue pairs.
     virtual bool bulk_wanted() const = 0;
-    // They are there: other rails may be joined.
+    // The queue pairs are up: other rails may be joined.
     virtual void OnBulkUp() = 0;
-    // Of the puller: they do not come up. Ends the transfers that need them, in this call as far as
-    // the bulk channel is concerned.
+    // Puller: the queue pairs do not come up. Ends the transfers that need them; those of the bulk
+    // channel in this call.
     virtual void OnBulkFailed(const absl::Status& status) = 0;
-    // What ends the connection.
+    // A link's end ends the connection.
     virtual void OnLinkLost(const verbs::ConnectionEvent& event) = 0;
     virtual void OnBadHello(const absl::Status& status) = 0;
     virtual void Break(absl::Status status) = 0;
-    // It has ended, and will be torn down in a task of its own: with it, all that is under way.
+    // True if the connection has ended, and will be torn down in a task of its own, with all its
+    // transfers.
     virtual bool broken() const = 0;
   };
 
@@ -58,20 +59,20 @@ class PrimaryRail final : private RailLinks::User {
   PrimaryRail(Context& context, Host& host, BulkChannel& bulk, const verbs::Address& peer)
       : context_(context), host_(host), bulk_(bulk), peer_(peer) {}
 
-  // Something is to be moved over it now. Requests may be added to the bulk channel from now on, by
-  // the puller when the owner has answered what it is asked in this call. An error: the device has
-  // no queue pairs left, or they did not come up a moment ago.
+  // Something is to be moved over the rail now. Requests may be added to the bulk channel from now
+  // on; by the puller, once the owner has answered what it is asked in this call. Errors: the
+  // device has no queue pairs left, or they did not come up a moment ago.
   absl::Status Need();
-  // Something was moved over it until now.
+  // A transfer over the rail has ended.
   void Moved() { needed_at_ = context_.loop.Now(); }
-  // The owner: the peer asks for one of its queue pairs.
+  // Owner: accepts one of the peer's queue pairs.
   absl::Status Accept(verbs::ConnectionRequest& request, const Hello& theirs);
-  // The peer has said RAIL_DOWN. kInvalidArgument: it cannot say that now.
+  // The peer has sent RAIL_DOWN. kInvalidArgument: out of turn.
   absl::Status OnPeerDown(absl::Span<const WantedWrite> wanted);
 
   bool up() const { return state_ == State::kUp; }
-  // That what was posted comes back, or at the owner that its peer disconnects, is no reason to end
-  // the connection. The puller is giving the queue pairs back, or the next who uses them sees it.
+  // True if requests that come back, or at the owner the peer's disconnecting, do not end the
+  // connection: the puller is giving the queue pairs back, or their next user sees the failure.
   bool may_go() const {
     return state_ == State::kJoining || (bulk_.side() == BulkChannel::Side::kOwner && bulk_.idle());
   }
@@ -103,11 +104,11 @@ class PrimaryRail final : private RailLinks::User {
   BulkChannel& bulk_;
   const verbs::Address peer_;
   State state_ = State::kAbsent;
-  bool needed_ = false;               // the puller, leaving: to be joined again
+  bool needed_ = false;               // puller, leaving: to be joined again
   base::Time needed_at_;              // last
-  base::Time rests_until_;            // the puller: they did not come up
-  std::unique_ptr<RailLinks> links_;  // while it is there
-  base::Timer timer_;                 // joining, leaving: the deadline; the puller, up: whether it is idle
+  base::Time rests_until_;            // puller: end of the rest after a failure to come up
+  std::unique_ptr<RailLinks> links_;  // while the rail is there
+  base::Timer timer_;                 // joining, leaving: the deadline; puller, up: the check for idleness
 };
 
 }  // namespace tokamak::transport

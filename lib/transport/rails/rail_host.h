@@ -1,4 +1,4 @@
-// RailHost is what a rail of a connection, the primary one or another, needs of that connection.
+// RailHost is what a rail, primary or secondary, needs of its connection.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ class RailHost {
   virtual Hello MyHello(uint32_t queue) const = 0;
   // There is something to post.
   virtual void Wake() = 0;
-  // Whose completions those of the rail are.
+  // The user of the rail's completions.
   virtual SharedCompletions::User& completions_user() = 0;
   // Sends RAIL_DOWN of `rail`.
   virtual void SayDown(uint32_t rail) = 0;

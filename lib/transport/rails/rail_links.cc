@@ -63,7 +63,7 @@ bool RailLinks::Has(uint32_t queue_pair_number) const {
   });
 }
 
-// What a callback is told last: it may drop us.
+// Calls back last: the callback may drop us.
 void RailLinks::OnEvent(size_t link, const verbs::ConnectionEvent& event) {
   if (event.kind != verbs::ConnectionEvent::Kind::kEstablished) {
     if (!connecting_ && absl::IsCancelled(event.status)) ++context_.counters.requesters_gone;

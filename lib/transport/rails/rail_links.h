@@ -1,5 +1,5 @@
-// RailLinks connects the queue pairs of a connection that are on one rail: it says a hello with
-// each, compares the peer's, and knows when all of them are established.
+// RailLinks connects the queue pairs of a connection on one rail: it sends a hello with each,
+// compares the peer's, and knows when all of them are established.
 //
 // Dropping it disconnects them; a callback may do that.
 #pragma once
@@ -21,11 +21,11 @@ class RailLinks final {
   class User {
    public:
     virtual ~User() = default;
-    // What we say of ourselves with a queue pair of the connection.
+    // Returns our hello for a queue pair of the connection.
     virtual Hello MyHello(uint32_t queue) const = 0;
-    // What the peer says with one, before anything can come over it.
+    // The peer's hello for one, before any message can come over it.
     virtual void OnPeerHello(const Hello& theirs) = 0;
-    // All of them are established. Each of them takes packets of this many bytes.
+    // All of them are established. Each takes packets of `path_mtu` bytes.
     virtual void OnLinksUp(uint32_t path_mtu) = 0;
     // One of them did not come up, or has ended.
     virtual void OnLinkLost(const verbs::ConnectionEvent& event) = 0;
@@ -35,16 +35,16 @@ class RailLinks final {
 
   RailLinks(Context& context, uint32_t rail, User& user) : context_(context), rail_(rail), user_(user) {}
 
-  // One more queue pair, by the connection's number for it; it outlives the link.
+  // Adds a queue pair, by the connection's number for it; it outlives the link.
   void Add(uint32_t queue, verbs::QueuePair& queue_pair) { links_.push_back({queue, &queue_pair, nullptr, false}); }
 
   // Asks the peer for all of them.
   absl::Status Connect(const verbs::Address& peer);
-  // The peer asks for one that it misses.
+  // Accepts the peer's request for one that is missing.
   absl::Status Accept(verbs::ConnectionRequest& request, const Hello& theirs);
 
   size_t size() const { return links_.size(); }
-  // Whether it is of this rail, and not connected nor asked for yet.
+  // True if it is of this rail, and neither connected nor asked for.
   bool Misses(uint32_t queue) const;
   bool Has(uint32_t queue_pair_number) const;
 
@@ -62,7 +62,7 @@ class RailLinks final {
   Context& context_;
   const uint32_t rail_;
   User& user_;
-  bool connecting_ = false;  // else the peer connects, and says its hello when it asks
+  bool connecting_ = false;  // otherwise the peer connects, and its request carries its hello
   uint32_t path_mtu_ = verbs::kMaxMtu;
   std::vector<Link> links_;
 };

@@ -114,7 +114,7 @@ absl::Status SecondaryRail::OnPeerDown(absl::Span<const WantedWrite> wanted) {
   return side_ == Side::kOwner ? bulk_.Resolve(rail_, wanted) : absl::OkStatus();
 }
 
-// Nothing of it is left on either side.
+// No queue pair of it is left on either side.
 void SecondaryRail::Rest() {
   if (side_ == Side::kPuller) timer_ = context_.loop.RunAfter(kRejoinInterval, [this] { Join(peer_); });
 }

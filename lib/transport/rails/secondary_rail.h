@@ -5,12 +5,12 @@
 //                 |         |                   ^
 //                 +---------+-------------------+
 //
-// Failing: what came before the end is still taken in. Waiting: for the peer's RAIL_DOWN.
+// Failing: completions from before the end are still taken in. Waiting: for the peer's RAIL_DOWN.
 //
-// The puller joins, when the owner has said where its rails are, and again a while after the rail
-// has failed. Whoever finds that the rail has failed drops its queue pairs and says RAIL_DOWN; the
-// other does the same in answer. So each side says it once for each life of the rail, and both know
-// when nothing of it is left.
+// The puller joins when the owner has announced its rails, and again a while after the rail has
+// failed. The side that notices a failure drops its queue pairs and sends RAIL_DOWN; the other does
+// the same in answer. So each side sends it once for each life of the rail, and both know when no
+// queue pair of it is left.
 //
 // Law: RAIL_DOWN leaves when the queue pairs are gone: nothing moves over the rail in either
 //      direction any more, and what was received over it has been passed on. A puller's names the
@@ -37,18 +37,18 @@ class SecondaryRail final : private RailLinks::User {
   SecondaryRail(Context& context, RailHost& host, BulkChannel& bulk, uint32_t rail)
       : context_(context), host_(host), bulk_(bulk), side_(bulk.side()), rail_(rail) {}
 
-  // The puller: joins the rail whose owner's end is at `peer`, now and whenever it has failed.
+  // Puller: joins the rail whose owner's end is at `peer`, now and whenever it has failed.
   void Join(const verbs::Address& peer);
-  // The owner: the peer asks for one of its queue pairs.
+  // Owner: accepts one of the peer's queue pairs.
   absl::Status Accept(verbs::ConnectionRequest& request, const Hello& theirs);
 
-  // A completion of it was taken in.
+  // A completion of the rail was taken in.
   void OnTaken();
 
-  // It does not work any more.
+  // The rail does not work any more.
   void Fail(const absl::Status& status);
-  // The peer has said RAIL_DOWN; the owner looks at what the puller still wants. kInvalidArgument:
-  // no honest puller would want it.
+  // The peer has sent RAIL_DOWN; the owner looks at what the puller still wants. kInvalidArgument:
+  // a protocol violation.
   absl::Status OnPeerDown(absl::Span<const WantedWrite> wanted);
   void OnDeviceEvent(const verbs::DeviceEventInfo& info);
 
@@ -75,9 +75,9 @@ class SecondaryRail final : private RailLinks::User {
   const BulkChannel::Side side_;
   const uint32_t rail_;
   State state_ = State::kAbsent;
-  bool peer_is_down_ = false;         // it has said so in this life
+  bool peer_is_down_ = false;         // its RAIL_DOWN came in this life
   bool device_is_gone_ = false;       // for good
-  verbs::Address peer_;               // the puller's, to join
+  verbs::Address peer_;               // puller: the address to join
   std::unique_ptr<RailLinks> links_;  // of this life
   base::Timer timer_;                 // joining: its deadline; failing: the grace; absent: the next try
 };

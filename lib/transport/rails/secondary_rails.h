@@ -1,5 +1,5 @@
-// SecondaryRails are all rails of a connection but its primary one, from the time when the owner
-// has said where they are.
+// SecondaryRails are all rails of a connection except its primary one, from the owner's
+// announcement on.
 #pragma once
 
 #include <cstddef>
@@ -21,18 +21,17 @@ class SecondaryRails final {
  public:
   SecondaryRails(Context& context, RailHost& host, BulkChannel& bulk) : context_(context), host_(host), bulk_(bulk) {}
 
-  // The owner: the peer may join them from now on.
+  // Owner: lets the peer join them from now on.
   void Make();
-  // The puller: the owner names them, one address for each rail of the connection, once.
-  // kInvalidArgument: it cannot say that.
+  // Puller: takes the owner's announcement, one address for each rail of the connection, once.
+  // kInvalidArgument: out of turn or malformed.
   absl::Status Learn(absl::Span<const verbs::Address> rails);
-  // Joins those that it has learned of and that are not there.
+  // Joins the known rails that are absent.
   void Join();
-  // RAIL_DOWN of another rail than the primary one came. kInvalidArgument: there is no such rail,
-  // or it cannot say that of it.
+  // RAIL_DOWN of a secondary rail came. kInvalidArgument: no such rail, or out of turn.
   absl::Status OnPeerDown(uint32_t rail, absl::Span<const WantedWrite> wanted);
 
-  // Of the connection, with the primary one; 0 before they are made.
+  // Rails of the connection, including the primary one; 0 before they are made.
   size_t size() const { return rails_.size(); }
   // Null: the primary rail, or none of the connection.
   SecondaryRail* Find(uint32_t rail) const { return rail < rails_.size() ? rails_[rail].get() : nullptr; }
@@ -44,7 +43,7 @@ class SecondaryRails final {
   Context& context_;
   RailHost& host_;
   BulkChannel& bulk_;
-  std::vector<verbs::Address> peers_;                  // the puller's, of each rail
+  std::vector<verbs::Address> peers_;                  // puller: by rail
   std::vector<std::unique_ptr<SecondaryRail>> rails_;  // null: the primary one
 };
 

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stddef.h>
 
-// With exceptions it would have something to clean up itself.
+// With exceptions this frame would have something to clean up.
 #ifdef __EXCEPTIONS
 #error "to be compiled without -fexceptions"
 #endif

@@ -1,9 +1,9 @@
 // A wait in which a program's thread may be cancelled (pthread_cancel(3)).
 //
-// Whoever is cancelled is unwound by the C library with the system's libgcc, which cannot run the
+// The C library unwinds a cancelled thread with the system's libgcc, which cannot run the
 // destructors of a shared object that has its C++ runtime inside. So a thread sleeps here, in a
-// function of C, and on the way to it there is no frame with anything to clean up. What the wait
-// has to take back is taken back by `abandon`.
+// function of C, and no frame on the way to it has anything to clean up: `abandon` takes back what
+// the wait has taken.
 //
 // Thread rule: any thread.
 #pragma once
@@ -18,27 +18,26 @@ extern "C" {
 
 enum { TOKAMAK_SLEEP_DESCRIPTORS = 3 };
 
-// One sleep: until one of the descriptors is ready, a signal comes that is not blocked, or it was
-// long enough.
+// One sleep, until one of the descriptors is ready, an unblocked signal comes, or the time is over.
 struct tokamak_sleep {
   struct pollfd descriptors[TOKAMAK_SLEEP_DESCRIPTORS];
   nfds_t count;
   struct timespec longest;
   const sigset_t* blocked;
-  int interrupted;  // by a signal: told to the next `step`
+  int interrupted;  // by a signal: for the next `step`
 };
 
 struct tokamak_wait {
   void* self;
-  // Does what is to be done between two sleeps. Nonzero: the next one is described. Runs with
-  // cancellation disabled, and throws nothing.
+  // Works between two sleeps. Returns nonzero if the next sleep is described. Runs with
+  // cancellation disabled, and throws no exception.
   int (*step)(void* self, struct tokamak_sleep* sleep);
-  // Instead of the next step: the thread is cancelled. Throws nothing.
+  // Runs instead of the next step when the thread is cancelled. Throws no exception.
   void (*abandon)(void* self);
-  int cancel_state;  // of the program, in its sleeps
+  int cancel_state;  // the program's, restored in sleeps
 };
 
-// Steps and sleeps until a step says that it is over.
+// Steps and sleeps until a step returns zero.
 void tokamak_sleep_in_steps(const struct tokamak_wait* wait);
 
 #ifdef __cplusplus

@@ -44,7 +44,7 @@ void EventPipe::Write(const void* event) {
   Flush();
 }
 
-// A write of at most PIPE_BUF bytes is whole or not at all.
+// A write of at most PIPE_BUF bytes is whole or fails.
 void EventPipe::Flush() {
   size_t done = 0;
   while (done < waiting_.size() &&

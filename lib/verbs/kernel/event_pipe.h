@@ -1,9 +1,9 @@
-// EventPipe is a descriptor from which a program reads events: a completion channel, or a device's
-// asynchronous events. It is a pipe, so the program reads it and waits for it as for any.
+// EventPipe is a descriptor from which a program reads events: those of a completion channel, or a
+// device's asynchronous ones. It is a pipe, so the program reads it and waits for it as for any.
 //
-// The program reads events, and says later which of them it has dealt with; to destroy what they
-// are about it has to be told how many were read. So an event knows its subject, and Retire takes
-// the unread ones of a subject back.
+// The program reads events, and acknowledges them later; the answer to destroying their subject has
+// the number of those read. So an event names its subject, and Retire takes a subject's unread
+// events back.
 //
 // Thread rule: one lock's. The program reads in threads of its own.
 #pragma once
@@ -23,18 +23,18 @@ class EventPipe final {
  public:
   using Subject = uint64_t;
 
-  // Events have `event_size` bytes. Null without a descriptor.
+  // Events have `event_size` bytes. Returns null without a descriptor.
   static std::unique_ptr<EventPipe> Make(size_t event_size);
 
-  // The program's end, to be given to it once; it closes that.
+  // Hands over the program's end, once; the program closes it.
   int TakeReadEnd() { return program_.Release(); }
 
-  // Queues an event about `subject`, which begins with it. One that finds the pipe full follows
-  // when there is room, at the next Write or Flush.
+  // Queues an event, which begins with its subject. If the pipe is full, it follows at the next
+  // Write or Flush with room.
   void Write(const void* event);
   void Flush();
 
-  // Takes back what of `subject` was not read. Returns how many events were.
+  // Takes back the unread events of `subject`. Returns how many were read.
   uint32_t Retire(Subject subject);
 
  private:
@@ -44,9 +44,9 @@ class EventPipe final {
 
   const size_t event_size_;
   os::FileDescriptor program_;
-  const os::FileDescriptor read_;   // ours, which never blocks
+  const os::FileDescriptor read_;   // ours, never blocks
   const os::FileDescriptor write_;  // the same
-  std::vector<uint8_t> waiting_;    // events that the pipe had no room for
+  std::vector<uint8_t> waiting_;    // events without room in the pipe
   std::map<Subject, uint32_t> written_;
 };
 

@@ -27,16 +27,17 @@
 namespace tokamak::verbs::kernel {
 namespace {
 
-// For how long a thread for events may stay away before it is not waited for.
+// Time after which an event thread that stays away is not waited for.
 constexpr std::chrono::milliseconds kComesBack(10);
 
-// A thread that waits for an event when its descriptor is closed, or the process ends, is told
-// nothing, as a kernel would tell it nothing: it ends with the process.
+// A thread that waits for an event when its descriptor is closed, or the process ends, gets no
+// answer from a kernel, either: it ends with the process.
 [[noreturn]] void WaitForTheEnd() {
   for (;;) pause();
 }
 
-// Which command to the connection manager it is. One that is too short is refused later.
+// Returns the number of a command to the connection manager. One that is too short is refused
+// later.
 uint32_t NumberOf(const void* buffer, size_t size) {
   rdma_ucm_cmd_hdr header{};
   if (size >= sizeof(header)) std::memcpy(&header, buffer, sizeof(header));
@@ -54,7 +55,7 @@ struct Kernel::Device {
   std::unique_ptr<soft::FaultyFabric> faulty;  // null without faults
   std::unique_ptr<soft::SoftDevice> nic;
   std::unique_ptr<UserDevice> device;
-  std::unique_ptr<PortOutage> outage;  // null without one
+  std::unique_ptr<PortOutage> outage;  // null without an outage
 };
 
 std::vector<Identity> Kernel::IdentitiesOf(const Options& options) {
@@ -123,7 +124,7 @@ absl::Status Kernel::MakeDevice(size_t index) {
   device_options.seed = os::SecretSeed();
   ProgramPages::TakeFaults();
   device_options.host_memory = &program_pages_;
-  // A ring that is full says so, and nobody else's packets suffer.
+  // A full ring reports that itself, and no other user's packets suffer.
   if (options_.shared_memory) device_options.congestion = soft::CongestionControl::kNone;
   auto nic = soft::OpenSoftDevice(loop_, *fabric, trace_, device_options);
   if (!nic.ok()) return nic.status();
@@ -233,8 +234,8 @@ int Kernel::RunHeld(int descriptor, const Command& command) {
   return context == contexts_.end() ? EIO : context->second->Execute(command);
 }
 
-// Only asking for an event may wait. Whoever asked before the channel was closed waits on, however
-// late it is heard.
+// Only asking for an event may wait. A thread that asked before the channel was closed keeps
+// waiting, however late its command is handled.
 int Kernel::WriteToManager(int descriptor, const void* buffer, size_t size) {
   const bool asks = AsksForEvent(buffer, size);
   int error = RunManager(descriptor, buffer, size, /*asks_first=*/asks);
@@ -287,7 +288,7 @@ bool Kernel::IsPort(int socket) const {
 
 void Kernel::Poll() { progress_->Poll(); }
 
-// Nothing to clean up, see cancellable_sleep.h.
+// No frame to clean up, see cancellable_sleep.h.
 int Kernel::WaitForEvent(int descriptor) {
   const bool departed_before = departed_;
   const int error = progress_->WaitReadable(descriptor);

@@ -1,5 +1,5 @@
 // Kernel is the RDMA part of a kernel, for one process: its devices, and what the process has
-// opened of them. lib/verbs/kernel/preload leads a program's system calls here.
+// opened of them. lib/verbs/kernel/preload directs a program's system calls here.
 //
 // Devices are made when the first is opened, and last until the process ends.
 //
@@ -42,57 +42,57 @@ namespace tokamak::verbs::kernel {
 
 class Kernel final {
  public:
-  // What the devices look like that `options` ask for.
+  // Returns the identities of the devices that `options` ask for.
   static std::vector<Identity> IdentitiesOf(const Options& options);
 
   // `identities` are those of the options.
   Kernel(const Options& options, std::vector<Identity> identities);
   ~Kernel();
 
-  // Opens the device of that index for the program. EADDRINUSE, ENODEV and the like: it has no
-  // network; trouble() says why.
+  // Opens the device of that index for the program. EADDRINUSE, ENODEV and others: it has no
+  // network; trouble() has the reason.
   int OpenDevice(size_t index, int* descriptor);
 
-  // Opens a channel of the connection manager for the program: all devices are opened, since an
-  // address may lead to any.
+  // Opens a channel of the connection manager for the program, and all devices, since an address
+  // may lead to any.
   int OpenManager(int* descriptor);
 
-  // Its index again; 0 where the descriptor is none.
+  // Returns the index of an opened device; 0 if the descriptor is none.
   size_t DeviceOf(int descriptor);
 
-  // Which of the descriptors that a command made are channels is told to this.
+  // Sets the callback for each channel's descriptor that a command makes.
   void set_on_channel(std::function<void(int descriptor)> on_channel) { on_channel_ = std::move(on_channel); }
 
-  // Lines for the user (Options::explain, Options::counters) are told to this.
+  // Sets the callback for lines to the user (Options::explain, Options::counters).
   void set_on_line(std::function<void(const std::string& line)> on_line) { on_line_ = std::move(on_line); }
 
-  // Completions that the program has not taken, in the queue of that handle of the device at
-  // `descriptor`; none where there is no such queue.
+  // Returns the number of completions that the program has not taken from the queue of that handle
+  // of the device at `descriptor`; 0 if there is no such queue.
   uint32_t CompletionsIn(int descriptor, uint32_t handle);
 
-  // A command that the program wrote to `descriptor`, which OpenDevice, or OpenManager, gave. One
-  // that asks for an event may wait for it; the thread may be cancelled there, and callers have
-  // nothing to clean up then (cancellable_sleep.h).
+  // Carries out a command that the program wrote to a `descriptor` of OpenDevice or OpenManager.
+  // Asking for an event may wait; the thread may be cancelled there, so callers must have nothing
+  // to clean up (cancellable_sleep.h).
   int Write(int descriptor, const void* buffer, size_t size);
   int WriteToManager(int descriptor, const void* buffer, size_t size);
 
   // The program closes `descriptor`, of a device or of a channel.
   void Close(int descriptor);
 
-  // A poll of the program found nothing.
+  // A poll of the program was empty.
   void Poll();
 
-  // The program reads a channel and would wait there: sees to the network until there is something
-  // to read. 0, or EINTR. The thread may be cancelled, as in WriteToManager.
+  // The program would wait in reading a channel: serves the network until there is something to
+  // read. Returns 0, or EINTR. The thread may be cancelled, as in WriteToManager.
   int WaitForEvent(int descriptor);
 
-  // The process ends: everything is closed, and nothing can be opened any more.
+  // The process ends: closes everything, and refuses to open more.
   void Depart();
 
-  // Whether a socket is one of our devices', by which others find this process.
+  // True if a socket is one of our devices', by which others find this process.
   bool IsPort(int socket) const;
 
-  // Why a device could not be opened, in a line.
+  // The reason why a device could not be opened, in a line.
   const std::string& trouble() const { return trouble_; }
 
  private:
@@ -122,7 +122,7 @@ class Kernel final {
   std::function<void(const std::string&)> on_line_ = [](const std::string&) {};
   std::atomic<bool> departed_{false};
   std::string trouble_;
-  std::unique_ptr<Progress> progress_;  // the lock of all of it
+  std::unique_ptr<Progress> progress_;  // the lock of all these
 };
 
 }  // namespace tokamak::verbs::kernel

@@ -1,5 +1,5 @@
-// NicQueuePair is what a queue pair of a program is to the NIC: a connected one, or one of
-// datagrams. Requests come as they stand in the program's ring, attributes as the program set them.
+// NicQueuePair is a program's queue pair as the NIC sees it, connected or of datagrams. Requests
+// come as they stand in the program's ring, attributes as the program set them.
 //
 // Errors are errno values, 0 is success.
 // Thread rule: one lock's.
@@ -31,7 +31,7 @@ struct NicQueuePairOptions {
 
 class NicQueuePair {
  public:
-  // Requests that are posted in one call.
+  // Requests posted in one call.
   static constexpr size_t kBatch = 8;
 
   virtual ~NicQueuePair() = default;
@@ -43,15 +43,15 @@ class NicQueuePair {
   // `set`: all that the program has set so far.
   virtual absl::Status Modify(QueuePairState to, const ib_uverbs_modify_qp& set) = 0;
 
-  // What became of a request.
+  // Result of adding a request.
   enum class Added : uint8_t {
     kYes,
     kLater,    // once the batch is posted
-    kRefused,  // it is none that a device takes
+    kRefused,  // no device takes it
   };
 
-  // Makes a request that completes with `id`, and adds it to the batch, which has room. What `sges`
-  // looks at stays until PostBatch.
+  // Makes a request that completes with `id`, and adds it to the batch, which has room. The memory
+  // of `sges` must stay until PostBatch.
   virtual Added Add(uint64_t id, const rxe_send_wr& request, SendFlags flags, absl::Span<const Sge> sges) = 0;
   virtual size_t batched() const = 0;
 
@@ -59,13 +59,13 @@ class NicQueuePair {
   virtual PostResult PostBatch() = 0;
   virtual PostResult PostReceive(absl::Span<const ReceiveRequest> requests) = 0;
 
-  // A multicast group.
+  // Joins a multicast group.
   virtual int Attach(const Address& group) = 0;
   virtual int Detach(const Address& group) = 0;
 };
 
-// Of `objects` are the windows, regions and address handles that requests name; it outlives the
-// queue pair.
+// `objects` has the windows, regions and address handles that requests name; it outlives the queue
+// pair.
 int MakeConnectedQueuePair(UserDevice& device, DomainObject& domain, const ObjectTable& objects,
                            const NicQueuePairOptions& options, std::unique_ptr<NicQueuePair>* made);
 int MakeDatagramQueuePair(UserDevice& device, DomainObject& domain, const ObjectTable& objects,

@@ -1,4 +1,4 @@
-// What a program has made through one opened device, and holds a handle of.
+// Objects that a program has made through one opened device, and holds handles of.
 //
 // Thread rule: one lock's.
 #pragma once
@@ -22,10 +22,10 @@ struct Object {
 
   const ObjectKind kind;
   uint32_t handle = 0;
-  uint32_t users = 0;  // objects that were made of this one; while there are any it cannot be destroyed
+  uint32_t users = 0;  // objects made of this one; while there are any it cannot be destroyed
 };
 
-// Keeps the object that another was made of from being destroyed first.
+// Keeps an object from being destroyed before another that was made of it.
 class Use final {
  public:
   explicit Use(Object* object) : object_(object) {
@@ -54,10 +54,10 @@ struct RegionObject final : Object {
       : Object(kKind), use(std::make_unique<Use>(&of)), domain(&of), region(std::move(made)) {}
 
   std::unique_ptr<Use> use;  // of its domain
-  DomainObject* domain;      // another one, once the program has said so
+  DomainObject* domain;      // another one, once the program has set it
   const std::unique_ptr<MemoryRegion> region;
   uint32_t access = 0;  // as the program gave it
-  uint64_t base = 0;    // what the program calls the first byte in requests
+  uint64_t base = 0;    // address of the first byte in requests
 };
 
 struct WindowObject final : Object {

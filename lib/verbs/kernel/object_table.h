@@ -1,5 +1,5 @@
-// ObjectTable gives out handles and finds what they name. Handles come from the program: any number
-// may be asked for.
+// ObjectTable gives out handles and finds their objects. Handles come from the program: expect any
+// number.
 //
 // Thread rule: one lock's.
 #pragma once
@@ -16,12 +16,12 @@ namespace tokamak::verbs::kernel {
 
 class ObjectTable final {
  public:
-  // Objects of all kinds, of one opened device.
+  // Most objects of all kinds, of one opened device.
   static constexpr size_t kMaxObjects = size_t{1} << 20;
 
   ~ObjectTable() { Clear(); }
 
-  // Returns it with its handle; null where there are too many.
+  // Returns it with its handle; null if there are too many.
   template <typename T>
   T* Add(std::unique_ptr<T> object) {
     if (objects_.size() >= kMaxObjects) return nullptr;
@@ -31,14 +31,14 @@ class ObjectTable final {
     return added;
   }
 
-  // Null where `handle` names nothing, or something else than a T.
+  // Null if `handle` names no object, or not a T.
   template <typename T>
   T* Find(uint32_t handle) const {
     const auto found = objects_.find(handle);
     return found == objects_.end() || found->second->kind != T::kKind ? nullptr : static_cast<T*>(found->second.get());
   }
 
-  // The first T that `is` says is the one, or null: looks through all objects.
+  // Returns the first T that `is` accepts, or null: visits all objects.
   template <typename T, typename Predicate>
   T* FindIf(Predicate is) const {
     for (const auto& [handle, object] : objects_) {
@@ -59,7 +59,7 @@ class ObjectTable final {
     return 0;
   }
 
-  // Everything goes, what others were made of last.
+  // Destroys all objects, dependent ones first.
   void Clear() {
     while (!objects_.empty()) {
       for (auto object = objects_.begin(); object != objects_.end();) {

@@ -1,5 +1,5 @@
-// A port that goes down after a while, and perhaps comes up again (PortFault): the device says so,
-// and its network carries nothing meanwhile.
+// A port that goes down after a while, and perhaps comes up again (PortFault): the device reports
+// it, and its network carries no packet meanwhile.
 //
 // Thread rule: as UserDevice.
 #pragma once

@@ -18,8 +18,8 @@
 namespace tokamak::verbs::kernel {
 namespace {
 
-// From now on signals wait, but for those that a thread brings on itself: for the sleep, which they
-// end, so that none is missed that comes before it.
+// Blocks signals, except those that a thread raises itself, until the sleep, which they end: so
+// none is missed that comes before it.
 void LetSignalsWait(sigset_t* before) {
   sigset_t most;
   sigfillset(&most);
@@ -50,8 +50,8 @@ constexpr base::Duration kLong = base::Seconds(3600);
 
 }  // namespace
 
-// One call of WaitReadable, in steps between which its thread sleeps. What it takes, it gives back
-// by itself: it has no destructor, see cancellable_sleep.h.
+// One call of WaitReadable, in steps between which its thread sleeps. It has no destructor, so it
+// gives back by itself what it takes, see cancellable_sleep.h.
 class Progress::Wait final {
  public:
   Wait(Progress& progress, int descriptor) : progress_(progress), descriptor_(descriptor) {}
@@ -69,7 +69,7 @@ class Progress::Wait final {
  private:
   enum class Slept : uint8_t {
     kNot,
-    kAtLoop,  // sees to the network
+    kAtLoop,  // serves the network
     kBeside,  // another thread does
   };
 
@@ -130,8 +130,8 @@ base::Duration Progress::Settle(Waits waits) {
   return Announce(waits);
 }
 
-// Returns how long there is nothing to do unless something comes. Who sleeps for longer than that
-// is woken: a timer was set since. Only where somebody waits, or will, peers are to wake us.
+// Returns for how long there is nothing to do unless something comes. Wakes a thread that sleeps
+// for longer: a timer was set since. Peers have to wake us only if a thread waits, or will.
 base::Duration Progress::Announce(Waits waits) {
   bool more = false;
   if (waits == Waits::kWill || mode_ == Mode::kWatching || waiter_) {
@@ -246,16 +246,16 @@ void Progress::Wait::BeCancelled() {
   pthread_sigmask(SIG_SETMASK, &signals_, nullptr);
 }
 
-// A program's thread that waited for the loop does so no more.
+// A program's thread stops waiting for the loop.
 void Progress::LeaveLoop() {
   waiter_ = false;
   uint64_t woken = 0;
-  if (read(waiter_control_.get(), &woken, sizeof(woken)) < 0) woken = 0;  // nobody did
+  if (read(waiter_control_.get(), &woken, sizeof(woken)) < 0) woken = 0;  // not woken
   ++waits_;
   if (mode_ == Mode::kResting) WakeThread();
 }
 
-// What the thread is to do after what it has seen since it last asked.
+// Decides what the thread does next, from what it has seen since it last asked.
 Progress::Mode Progress::NextMode() {
   const uint64_t polls = polls_.load(std::memory_order_relaxed);
   const bool polled = polls - std::min(polls, polls_seen_) >= kBusyPolls;
@@ -266,8 +266,8 @@ Progress::Mode Progress::NextMode() {
   return polled || waited || waiter_ ? Mode::kStandby : Mode::kWatching;
 }
 
-// Looks a little longer at a network that was busy when the thread last looked, in place of going
-// to sleep and being woken at once.
+// Looks a little longer at a network that was busy at the last look, instead of going to sleep and
+// being woken at once.
 void Progress::SpinABit() {
   const uint64_t waits = waits_;
   const uint64_t polls = polls_.load(std::memory_order_relaxed);
@@ -298,7 +298,7 @@ void Progress::RunThread() {
       watches_until_ = loop_.Now() + wait;
     }
     mode_ = next;
-    // Only who watches looks at the loop's descriptor.
+    // Only a watching thread looks at the loop's descriptor.
     pollfd both[] = {{control_.get(), POLLIN, 0}, {next == Mode::kWatching ? loop_.descriptor() : -1, POLLIN, 0}};
     mutex_.RunUnlocked([&] {
       WaitFor(both, wait);

@@ -1,12 +1,11 @@
-// Progress has the NIC's work done in the threads that wait for it: a program's, where it polls or
-// sleeps in a call of ours, and a thread of its own for all other times.
+// Progress lets the threads that wait for the NIC do its work: a program's, where it polls or
+// sleeps in a call of ours, and a thread of its own at all other times.
 //
-// There is one loop and one lock, and whoever holds the lock runs the loop. So what a program asks
-// for is done before its call returns, an empty poll looks at the network itself, and a thread that
-// sleeps for an event is woken by the packet and not by another thread. One whose last wait was a
-// short one looks on for kSpin before it sleeps, as Linux does where net.core.busy_read is set: to
-// be woken takes longer than most answers. The thread of its own is a stand-in, and keeps away
-// while others do its work:
+// There is one loop and one lock, and the holder of the lock runs the loop. So a program's command
+// is done before its call returns, an empty poll looks at the network itself, and the packet wakes
+// a thread that sleeps for an event, not another thread. After a short wait a thread looks on for
+// kSpin before it sleeps, as Linux does where net.core.busy_read is set: to be woken takes longer
+// than most answers. The thread of its own is a stand-in, and keeps away while others do its work:
 //
 //   watching   waits for the loop's descriptor and does what comes
 //   standby    the program polls, or waits for the loop itself: looks every kGrace whether it still
@@ -36,14 +35,14 @@ namespace tokamak::verbs::kernel {
 
 class Progress final {
  public:
-  // For how long the network may go unwatched when a program that polled stops doing so.
+  // Longest time for which the network goes unwatched after a program has stopped polling.
   static constexpr base::Duration kGrace = base::Milliseconds(1);
 
   // `loop` is used under the lock alone; `before_round` runs before each of its rounds.
   Progress(os::EpollLoop& loop, std::function<void()> before_round);
   ~Progress();
 
-  // Holds the lock; at the end all that became due is done.
+  // Holds the lock; its end does all that became due.
   class ABSL_SCOPED_LOCKABLE Hold final {
    public:
     explicit Hold(Progress& progress) ABSL_EXCLUSIVE_LOCK_FUNCTION(progress.mutex_) : progress_(progress) {
@@ -63,8 +62,8 @@ class Progress final {
     Progress& progress_;
   };
 
-  // Holds the lock while a queue pair is given requests; at the end they have left. What has come
-  // meanwhile is left for the polls of the program, or for the thread: to look costs a system call.
+  // Holds the lock while a queue pair gets requests; at its end they have left. Arrivals are left
+  // to the program's polls, or to the thread: to look costs a system call.
   class ABSL_SCOPED_LOCKABLE Doorbell final {
    public:
     explicit Doorbell(Progress& progress) ABSL_EXCLUSIVE_LOCK_FUNCTION(progress.mutex_) : progress_(progress) {
@@ -83,43 +82,43 @@ class Progress final {
     Progress& progress_;
   };
 
-  // A program's poll found nothing: looks at the network, unless another thread is at it.
+  // A program's poll was empty: looks at the network, unless another thread is at it.
   void Poll();
 
-  // The program is about to sleep somewhere else, where it polled before.
+  // The program is about to sleep elsewhere, after polling here.
   void ExpectSleep();
 
-  // Waits until `descriptor` is readable, and sees to the network meanwhile. 0, or EINTR. Callers
-  // have nothing to clean up where their thread may be cancelled, see cancellable_sleep.h.
+  // Waits until `descriptor` is readable, and serves the network meanwhile. Returns 0, or EINTR.
+  // Callers whose thread may be cancelled must have nothing to clean up, see cancellable_sleep.h.
   int WaitReadable(int descriptor);
 
-  // The thread ends. What others ask for is still done, in their calls.
+  // Ends the thread. Calls still do their own work.
   void Stop();
 
  private:
   class Wait;
 
-  // A program that polls less often than this in kGrace, or between two packets, may sleep.
+  // Polls in kGrace, or between two packets, below which a program may be sleeping.
   static constexpr uint64_t kBusyPolls = 32;
-  // A call does as much for the network as this many polls.
+  // Polls that one call counts as.
   static constexpr uint64_t kPollsPerCall = 4;
-  // Empty polls in a row, after which another process gets the processor: its packet may be what is
-  // waited for.
+  // Empty polls in a row after which another process gets the processor: its packet may be the
+  // awaited one.
   static constexpr uint32_t kPollsPerYield = 8;
-  // For how long the thread looks on after something came, while it lets others run.
+  // Time for which the thread looks on after an arrival, while it lets others run.
   static constexpr base::Duration kThreadSpin = base::Microseconds(20);
-  // The same of a program's thread before it sleeps, where its last wait was no longer than
-  // kShortWait: such a wait may be as short as kSpin when nobody has to be woken.
+  // The same for a program's thread before it sleeps, if its last wait was no longer than
+  // kShortWait: such a wait may be as short as kSpin when no thread has to be woken.
   static constexpr base::Duration kSpin = base::Microseconds(50);
   static constexpr base::Duration kShortWait = base::Microseconds(100);
-  // Rounds that one caller runs for others before it goes on.
+  // Most rounds that one caller runs for others.
   static constexpr int kMostRounds = 64;
 
   enum class Mode : uint8_t { kAtWork, kWatching, kStandby, kResting };
 
   void RunRaised() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool RunRounds(int most) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  enum class Waits : uint8_t { kNobody, kWill };  // this thread
+  enum class Waits : uint8_t { kNobody, kWill };  // this thread will wait
 
   base::Duration Settle(Waits waits) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   base::Duration Announce(Waits waits) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -142,12 +141,12 @@ class Progress final {
   Mode mode_ ABSL_GUARDED_BY(mutex_) = Mode::kAtWork;
   base::Time watches_until_ ABSL_GUARDED_BY(mutex_);  // when watching
   bool waiter_ ABSL_GUARDED_BY(mutex_) = false;       // a program's thread waits for the loop
-  base::Time waits_until_ ABSL_GUARDED_BY(mutex_);    // the same
-  base::Duration last_wait_ ABSL_GUARDED_BY(mutex_);  // of a program's thread, how long it was
+  base::Time waits_until_ ABSL_GUARDED_BY(mutex_);    // its end
+  base::Duration last_wait_ ABSL_GUARDED_BY(mutex_);  // length of a program's thread's last wait
   uint64_t waits_ ABSL_GUARDED_BY(mutex_) = 0;        // comings and goings of such threads
   uint64_t polls_seen_ ABSL_GUARDED_BY(mutex_) = 0;   // by the thread
   uint64_t waits_seen_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool worked_ ABSL_GUARDED_BY(mutex_) = false;  // the thread, when it last looked
+  bool worked_ ABSL_GUARDED_BY(mutex_) = false;  // true if the thread's last look found work
   std::thread thread_;
 };
 

@@ -1,13 +1,13 @@
-// SysfsTree is the part of /sys in which rdma-core and others look for RDMA devices, as a folder of
+// SysfsTree is the part of /sys where rdma-core and others look for RDMA devices, as a folder of
 // ordinary files: class/infiniband, class/infiniband_verbs and class/misc/rdma_cm, as the kernel
-// has them. Beside them is dev/infiniband, for who lists that.
+// has them. Beside them is dev/infiniband, for programs that list it.
 //
-// The folder is of one user, for all to read, and named after what is in it: all processes with the
-// same devices share one, and the last of them that ends removes it. Who uses it has a lock of it
-// (flock(2)), which also keeps away cleaners of temporary files that look at that. What one that
-// was killed left, or somebody else removed, the next one makes whole.
+// The folder belongs to one user, for all to read, and is named after its content: all processes
+// with the same devices share one, and the last of them that ends removes it. Each user holds a
+// lock on it (flock(2)), which also keeps away cleaners of temporary files that respect locks. The
+// next process makes whole what a killed one left incomplete, or somebody else removed.
 //
-// Thread rule: none but for whole paths, which are any thread's.
+// Thread rule: none, except for whole paths, which are any thread's.
 #pragma once
 
 #include <sys/types.h>
@@ -25,29 +25,29 @@
 
 namespace tokamak::verbs::kernel {
 
-// The numbers of device files: /dev/infiniband/uverbs0 and so on, and rdma_cm.
+// Major numbers of device files: /dev/infiniband/uverbs0 and so on, and rdma_cm.
 constexpr unsigned kUverbsMajor = 231;
 constexpr unsigned kFirstUverbsMinor = 192;
 
 class SysfsTree final {
  public:
-  // Below `parent`. Errors: what the file system says.
+  // Makes or shares the folder below `parent`. Errors: the file system's.
   static absl::StatusOr<std::unique_ptr<SysfsTree>> Open(const std::string& parent, absl::Span<const Identity> devices);
   SysfsTree(const SysfsTree&) = delete;
   SysfsTree& operator=(const SysfsTree&) = delete;
   ~SysfsTree();
 
-  // What stands for /sys.
+  // Replacement of /sys.
   const std::string& path() const { return path_; }
 
-  // Whether it is there still, and this user's: a process may give up its rights.
+  // True if it is still there, and this user's: a process may give up its rights.
   bool is_there() const;
 
-  // Makes again what is missing of it.
+  // Makes what is missing of it.
   absl::Status Complete() const;
 
  private:
-  // Paths below the folder, and what is in them.
+  // Content by path below the folder.
   using Files = std::map<std::string, std::string>;
 
   SysfsTree(std::string path, Files files, os::FileDescriptor folder)

@@ -1,5 +1,5 @@
-// UserCompletionQueue is a completion queue of a program: what the NIC completes goes to the ring
-// that the program polls, and an event to its channel where it asked for one.
+// UserCompletionQueue is a completion queue of a program: the NIC's completions go to the ring that
+// the program polls, and an event to its channel if it asked for one.
 //
 // Thread rule: one lock's.
 #pragma once
@@ -19,10 +19,10 @@ namespace tokamak::verbs::kernel {
 // A queue pair, as the completion queues of its requests know it.
 class CompletionOwner {
  public:
-  // One of its requests is over. Returns false where the program is not told.
+  // One of its requests is over. Returns false if the program gets no completion.
   virtual bool Finish(const Completion& completion, ib_uverbs_wc* work_completion) = 0;
 
-  // A queue that its requests complete into is lost.
+  // A completion queue of its requests has overrun.
   virtual void OnQueueLost() = 0;
 
  protected:
@@ -47,16 +47,17 @@ class UserCompletionQueue final : public Object {
   // The next completion, or the next solicited one or error, raises an event.
   void Arm(bool solicited_only);
 
-  // What the NIC has completed so far is where the program finds it.
+  // Moves the NIC's completions so far to the program's ring.
   void Drain();
 
-  // One that no NIC completed.
+  // Adds a completion that is not the NIC's.
   void Push(const ib_uverbs_wc& work_completion, bool solicited);
 
-  // A ring of another depth, with what waits. EINVAL: it would not hold that. ENOMEM.
+  // Makes a ring of another depth, with the waiting completions. EINVAL: it would not hold those.
+  // ENOMEM.
   int Resize(uint32_t depth);
 
-  // The program destroys it: how many events it has read of each kind.
+  // Call it when the program destroys the queue: returns how many events it has read of each kind.
   uint32_t RetireCompletionEvents() { return channel_ != nullptr ? channel_->Retire(name_) : 0; }
   uint32_t RetireAsyncEvents() { return async_.Retire(name_); }
 
@@ -75,7 +76,7 @@ class UserCompletionQueue final : public Object {
   std::unique_ptr<ProviderRing> ring_;
   uint32_t produced_ = 0;  // the ring's producer index
   Armed armed_ = Armed::kNot;
-  bool lost_ = false;  // it was full
+  bool lost_ = false;  // it has overrun
   std::map<uint32_t, CompletionOwner*> owners_;
   std::unique_ptr<CompletionQueue> queue_;
 };

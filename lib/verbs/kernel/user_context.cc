@@ -24,7 +24,7 @@ int CheckMemory(const Request& request) {
   return (request.start & kPageMask) == (request.hca_va & kPageMask) ? 0 : EINVAL;
 }
 
-// What requests call the first byte of a region.
+// Returns the address of a region's first byte in requests.
 uint64_t BaseOf(uint64_t hca_va, uint32_t access) { return (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : hca_va; }
 
 int CheckRegion(const ib_uverbs_reg_mr& request) {
@@ -517,7 +517,7 @@ int UserContext::DestroyQueuePair(const Command& command, const ib_uverbs_destro
 
 // ---- Datagrams.
 
-// A provider names the handle by our number for it in what it posts.
+// A provider names the handle in what it posts by our number for it.
 int UserContext::CreateAddress(const Command& command, const ib_uverbs_create_ah& request) {
   auto* const domain = objects_.Find<DomainObject>(request.pd_handle);
   if (domain == nullptr) return EINVAL;

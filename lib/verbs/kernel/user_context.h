@@ -1,11 +1,11 @@
 // UserContext is a device that a program has opened: it carries out the commands that the kernel's
 // /dev/infiniband/uverbsN takes by write(), with the checks and the errno values of the kernel.
 //
-// What a program made and did not destroy goes with its context.
+// Objects that a program made and did not destroy go with its context.
 //
-// Errors are errno values, 0 is success. Each answer is copied to the program before what it speaks
-// of exists for good: where that fails (EFAULT), nothing was made.
-// Thread rule: one lock's, but for Prepare.
+// Errors are errno values, 0 is success. Each answer is copied to the program before its object
+// exists for good: if that fails (EFAULT), no object was made. Thread rule: one lock's, except for
+// Prepare.
 #pragma once
 
 #include <rdma/ib_user_verbs.h>
@@ -30,34 +30,35 @@ namespace tokamak::verbs::kernel {
 
 class UserContext final : public PortListener {
  public:
-  // `on_channel` is told of each descriptor that the program gets and reads events from. Null
-  // without memory or descriptors.
+  // `on_channel` gets each descriptor from which the program reads events. Returns null without
+  // memory or descriptors.
   static std::unique_ptr<UserContext> Open(UserDevice& device, std::function<void(int descriptor)> on_channel);
   ~UserContext();
 
-  // The device's descriptor for the program; -1 without one.
+  // Returns the device's descriptor for the program; -1 without one.
   int MakeDescriptor() const { return memory_->Duplicate(); }
 
   size_t device_index() const { return device_.identity().index; }
 
-  // What a command needs that may take long: to be called before Execute, from any thread, without
+  // Does the part of a command that may take long: call it before Execute, from any thread, without
   // the lock.
   static int Prepare(const Command& command);
 
   int Execute(const Command& command);
 
-  // The doorbell of a queue pair, as Execute does it: the one command of the data path.
+  // Rings the doorbell of a queue pair, as Execute does: the one command of the data path.
   int PostSend(uint32_t queue_pair);
 
-  // Completions in a queue that the program has not taken; none where there is no such queue.
+  // Returns the number of completions in a queue that the program has not taken; 0 if there is no
+  // such queue.
   uint32_t CompletionsIn(uint32_t handle) const;
 
-  // The program has closed a descriptor that was a completion channel's, or another.
+  // The program has closed a descriptor, of a completion channel or another.
   void OnClosed(int descriptor) { channels_.erase(descriptor); }
 
   void OnPort(bool active) override;
 
-  // The watch of the NIC says so.
+  // The NIC reports that a shared receive queue reached its limit.
   void OnReceiveLimit(const SharedReceiveQueue* queue);
 
  private:
@@ -77,11 +78,11 @@ class UserContext final : public PortListener {
   // Destroys the T that the request names in its member `handle`.
   template <typename T, typename Request>
   int Destroy(const Command& command, uint32_t Request::*handle);
-  // Destroys a T whose events the program counts: `retire` takes back those that were not read, and
-  // returns the response, which says how many were.
+  // Destroys a T whose events the program counts: `retire` takes back the unread ones, and returns
+  // the response with the number of those read.
   template <typename T, typename Retire>
   int DestroyCounted(const Command& command, uint32_t handle, Retire retire);
-  // Answers with the handle of what was made; where that fails, it goes again.
+  // Answers with the handle of a new object; if that fails, destroys the object.
   template <typename T, typename... Responses>
   int PutOrDestroy(const Command& command, const T& made, const Responses&... responses);
 
@@ -122,7 +123,7 @@ class UserContext final : public PortListener {
   std::map<int, std::shared_ptr<EventPipe>> channels_;
   std::unique_ptr<DeviceWatch> watch_;
   ObjectTable objects_;
-  std::map<const SharedReceiveQueue*, UserSharedReceives*> limits_;  // those that may reach their limit
+  std::map<const SharedReceiveQueue*, UserSharedReceives*> limits_;  // those with a limit to reach
 };
 
 }  // namespace tokamak::verbs::kernel

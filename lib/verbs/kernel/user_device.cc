@@ -13,7 +13,7 @@
 namespace tokamak::verbs::kernel {
 namespace {
 
-// In groups of four digits.
+// Formats as groups of four digits.
 std::string Groups(absl::Span<const uint8_t> bytes) {
   std::string text;
   for (size_t i = 0; i < bytes.size(); ++i) {
@@ -57,7 +57,7 @@ Identity MakeIdentity(uint32_t index, const Address& address, std::string netdev
     identity.guid =
         identity.guid << 8 | static_cast<uint8_t>(address.ip[i + 8] ^ (address.is_ipv4() ? 0 : address.ip[i]));
   }
-  // Locally administered, as an EUI-64 says it.
+  // Locally administered, in the form of an EUI-64.
   identity.guid |= uint64_t{0x02} << 56;
   return identity;
 }

@@ -1,11 +1,10 @@
 // UserDevice is a software NIC as the programs of this process see it: an RDMA device with one
 // port, a name, a GUID and one GID, opened any number of times.
 //
-// It is what stands behind all opened contexts. It knows the queues that programs fill without
-// telling anybody (receives are posted by writing memory), so that they are looked at before the
-// NIC does.
+// All opened contexts share it. It knows the queues that programs fill silently (receives are
+// posted by writing memory), so that they are looked at before the NIC runs.
 //
-// Thread rule: one lock's, that of whoever drives the loop.
+// Thread rule: one lock's, that of the loop's driver.
 #pragma once
 
 #include <rdma/ib_user_verbs.h>
@@ -23,7 +22,7 @@
 
 namespace tokamak::verbs::kernel {
 
-// How a device looks to programs.
+// A device's names and numbers, for programs.
 struct Identity {
   uint32_t index = 0;  // uverbsN
   std::string name;    // "rxe_tok0": librxe takes devices whose names begin with "rxe"
@@ -31,15 +30,15 @@ struct Identity {
   Address address;     // its GID
   uint64_t guid = 0;   // of node and system image
 
-  std::string GuidText() const;  // as sysfs has it
+  std::string GuidText() const;  // as in sysfs
   std::string GidText() const;
 };
 
-// The identity of the device at `address`: peers tell devices apart by the GUID, so it follows from
-// the address alone.
+// Returns the identity of the device at `address`: peers tell devices apart by the GUID, so it
+// follows from the address alone.
 Identity MakeIdentity(uint32_t index, const Address& address, std::string netdev);
 
-// Whatever has to look at memory that the program may have written meanwhile.
+// An object that has to look at memory which the program may have written meanwhile.
 class Pulled {
  public:
   virtual void Pull() = 0;
@@ -48,7 +47,7 @@ class Pulled {
   ~Pulled() = default;
 };
 
-// Who is told of the port's state.
+// Listener for the port's state.
 class PortListener {
  public:
   virtual void OnPort(bool active) = 0;
@@ -59,7 +58,7 @@ class PortListener {
 
 class UserDevice final {
  public:
-  // All but `identity` outlive it; `failing` and `neighbours`, which may be null, are of all
+  // All except `identity` outlive it; `failing` and `neighbours`, which may be null, are of all
   // devices of the process.
   UserDevice(Identity identity, soft::SoftDevice& nic, base::EventLoop& loop, FailingRequest& failing,
              Neighbours* neighbours = nullptr);
@@ -70,7 +69,7 @@ class UserDevice final {
   FailingRequest& failing() { return failing_; }
   Neighbours* neighbours() { return neighbours_; }
 
-  // Before each round of the loop.
+  // Call it before each round of the loop.
   void PullAll() {
     for (Pulled* pulled : pulled_) pulled->Pull();
   }
@@ -85,7 +84,7 @@ class UserDevice final {
   ib_uverbs_query_device_resp Attributes() const;
   ib_uverbs_query_port_resp PortAttributes() const;
 
-  // What a program may ask for.
+  // Limits for programs.
   static constexpr uint32_t kMaxRequests = 16383;
   static constexpr uint32_t kMaxCompletions = (1 << 20) - 1;
   static constexpr uint32_t kMaxObjects = 65536;  // of each kind

@@ -17,8 +17,8 @@ namespace {
 constexpr uint32_t kPsnMask = 0xffffff;
 constexpr uint8_t kPortOfQueuePair = 1;
 
-// Which IP header a datagram's packet had is said in the completion (A17.4.5.1). Hardware says it in
-// these bits of the service level, which RoCE does not use otherwise, and UCX looks there.
+// The completion reports which IP header a datagram's packet had (A17.4.5.1). Hardware reports it
+// in these bits of the service level, which RoCE does not use otherwise, and UCX looks there.
 constexpr uint8_t kFromIpv6 = 1;
 constexpr uint8_t kFromIpv4 = 2;
 
@@ -111,8 +111,7 @@ UserQueuePair::~UserQueuePair() {
   RetireAsyncEvents();
 }
 
-// What has completed so far is the program's; the rest of what it posted is over without
-// completions.
+// Completions so far are the program's; its other requests end without completions.
 void UserQueuePair::Forget() {
   sends_to_.Drain();
   receives_to_.Drain();
@@ -226,7 +225,7 @@ int UserQueuePair::Step(uint32_t from, uint32_t to) {
       break;
     case IBV_QPS_RTS:
       draining_ = false;
-      // Of one of datagrams the Q_Key may be another from now on.
+      // A datagram queue pair may change its Q_Key from now on.
       if (from == IBV_QPS_RTR || is_datagram()) {
         status = queue_pair_->Modify(QueuePairState::kReadyToSend, attributes_);
       }
@@ -310,7 +309,7 @@ void UserQueuePair::PullSends() {
     const PostResult posted = queue_pair_->PostBatch();
     sends_taken_ = (sends_taken_ + static_cast<uint32_t>(posted.accepted)) & send_ring_->capacity();
     if (!flushes) device_.failing().Take(posted.accepted);
-    if (absl::IsResourceExhausted(posted.status)) return;  // the next that is over makes room
+    if (absl::IsResourceExhausted(posted.status)) return;  // the next one that is over makes room
     if (!posted.ok() || added == NicQueuePair::Added::kRefused) {
       refusal_ = CompletionStatus::kLocalQpOperation;
       LOG(WARNING) << "queue pair " << number() << " refuses a request: " << posted.status;
@@ -335,7 +334,7 @@ NicQueuePair::Added UserQueuePair::ReadSend(uint32_t index, Batch* batch) {
   auto& sges = batch->sges[at];
   uint32_t count = 1;
   if (wqe.wr.opcode == IBV_WR_BIND_MW || wqe.wr.opcode == IBV_WR_LOCAL_INV) {
-    count = 0;  // whatever the program left there
+    count = 0;  // ignores what the program left there
   } else if (Has(flags, kInline)) {
     auto& bytes = batch->bytes[at];
     if (wqe.dma.length > std::min<size_t>(room, bytes.size())) return NicQueuePair::Added::kRefused;
@@ -388,7 +387,7 @@ bool UserQueuePair::Finish(const Completion& completion, ib_uverbs_wc* work_comp
   return true;
 }
 
-// The program's number for it.
+// Returns the program's number for it.
 uint64_t UserQueuePair::FinishReceive(uint64_t id) {
   if (shared_ != nullptr) return shared_->Finish(id);
   const auto index = static_cast<uint32_t>(id & ~kReceiveId);

@@ -1,9 +1,9 @@
 // UserQueuePair is a queue pair of a program: it takes requests out of the rings that the program
-// writes, hands them to the NIC's queue pair, and says which completion belongs to which.
+// writes, hands them to the NIC's queue pair, and matches completions to requests.
 //
 // A send is handed over when the doorbell rings, a receive when the NIC is about to look. Each
-// request that the NIC gets is signaled, so that the program's place in the ring comes free when it
-// is over, whether or not the program wants to hear of it.
+// request of the NIC is signaled, so that its place in the program's ring comes free when it is
+// over, even if the program wants no completion.
 //
 // States and attributes are ibverbs' (enum ibv_qp_state, struct ibv_qp_attr). Draining (SQD) is
 // done here: requests stay in the ring.
@@ -30,7 +30,7 @@
 
 namespace tokamak::verbs::kernel {
 
-// What a program asks for: ib_uverbs_create_qp, but for the objects that it names.
+// A program's wishes: ib_uverbs_create_qp, without the objects that it names.
 struct QueuePairWish {
   uint64_t name = 0;  // the program's, for events
   uint32_t type = 0;  // ibv_qp_type
@@ -55,19 +55,19 @@ class UserQueuePair final : public Object, public CompletionOwner, public Pulled
 
   uint32_t number() const { return queue_pair_->number(); }
 
-  // What the program is told of it when it is made, but for its handle.
+  // Returns the answer to the program that made it, without its handle.
   ib_uverbs_create_qp_resp Granted() const;
-  // Where the program maps its rings; that of receives is nowhere where they are shared.
+  // Returns where the program maps its rings; there is none for shared receives.
   rxe_create_qp_resp Places() const;
 
   // As ibv_modify_qp. EINVAL: no legal step, or an attribute that is out of bounds.
   int Modify(const ib_uverbs_modify_qp& request);
   ib_uverbs_query_qp_resp Query() const;
 
-  // The doorbell. EINVAL: not in this state.
+  // Rings the doorbell. EINVAL: not in this state.
   int PostSend();
 
-  // A multicast group. EINVAL: it is none, the queue pair is not of datagrams, or not in the group.
+  // Joins a multicast group. EINVAL: not a group, not a datagram queue pair, or not in the group.
   int Attach(const Address& group) { return queue_pair_->Attach(group); }
   int Detach(const Address& group) { return queue_pair_->Detach(group); }
 
@@ -117,8 +117,8 @@ class UserQueuePair final : public Object, public CompletionOwner, public Pulled
   std::unique_ptr<ProviderRing> send_ring_;
   std::unique_ptr<ProviderRing> receive_ring_;
   std::vector<SendNote> sends_;     // by place in the ring
-  std::vector<uint64_t> receives_;  // the same: the program's numbers
-  uint32_t sends_taken_ = 0;        // the first place in the ring that the NIC has not been given
+  std::vector<uint64_t> receives_;  // by place in the ring: the program's numbers
+  uint32_t sends_taken_ = 0;        // first place in the ring not handed to the NIC
   uint32_t sends_over_ = 0;         // the ring's consumer index
   uint32_t receives_taken_ = 0;
   // Other than success: the send at sends_taken_ is refused, and completes with this.

@@ -1,5 +1,5 @@
-// UserSharedReceives is a shared receive queue of a program: what it posts to its ring is handed to
-// the NIC's queue.
+// UserSharedReceives is a shared receive queue of a program: it hands the ring's receives to the
+// NIC's queue.
 //
 // Thread rule: one lock's.
 #pragma once
@@ -34,13 +34,13 @@ class UserSharedReceives final : public Object, public Pulled {
   // A receive that a queue pair took is over. Returns the program's number of it.
   uint64_t Finish(uint64_t id);
 
-  // One event when fewer than `limit` are left. EINVAL.
+  // Raises one event when fewer than `limit` are left. EINVAL.
   int Arm(uint32_t limit);
 
   // The limit was reached.
   void OnLimit();
 
-  // A ring of another depth, with what waits. EINVAL, ENOMEM.
+  // Makes a ring of another depth, with the waiting receives. EINVAL, ENOMEM.
   int Resize(uint32_t depth);
 
   uint32_t RetireAsyncEvents() { return async_.Retire(name_); }
@@ -57,8 +57,8 @@ class UserSharedReceives final : public Object, public Pulled {
   AsyncEvents& async_;
   std::unique_ptr<ProviderRing> ring_;
   uint32_t taken_ = 0;              // the ring's consumer index
-  uint32_t limit_ = 0;              // as armed last, until it was reached
-  std::vector<uint64_t> requests_;  // the program's numbers of those that the NIC has, by our id
+  uint32_t limit_ = 0;              // as armed last, until reached
+  std::vector<uint64_t> requests_;  // by our id, the program's numbers of those that the NIC has
   std::vector<uint32_t> free_;      // ids
   std::unique_ptr<SharedReceiveQueue> queue_;
 };

@@ -36,8 +36,8 @@ CmContext::CmContext(const std::vector<UserDevice*>& devices, std::function<CmCo
 
 CmContext::~CmContext() { ids_.clear(); }
 
-// A description of its own would be better, since the program decides whether its one blocks; but
-// nobody reads this one but us, with a look at what is there.
+// Shares one description with the program, which decides whether it blocks; harmless, as only we
+// read it, and only when there is an event.
 int CmContext::MakeDescriptor() const {
   const int descriptor = fcntl(count_.get(), F_DUPFD_CLOEXEC, 0);
   if (descriptor >= 0) fcntl(descriptor, F_SETFL, 0);
@@ -99,7 +99,7 @@ int CmContext::Execute(const void* buffer, size_t size) {
   }
 }
 
-// The kernel takes requests that are shorter than it knows, and longer ones.
+// As the kernel does, takes requests that are shorter or longer than it knows.
 template <typename Request>
 int CmContext::Get(const void* buffer, size_t size, Request* request) const {
   *request = Request();
@@ -121,7 +121,7 @@ void CmContext::Adopt(std::unique_ptr<CmId> id) { ids_.emplace(id->handle(), std
 void CmContext::Raise(CmId& id, const rdma_ucm_event_resp& event) {
   events_.push_back({&id, event});
   const uint64_t one = 1;
-  if (write(count_.get(), &one, sizeof(one)) != sizeof(one)) return;  // it counts far enough
+  if (write(count_.get(), &one, sizeof(one)) != sizeof(one)) return;  // the counter cannot overflow
 }
 
 int CmContext::GetEvent(const void* buffer, size_t size) {
@@ -176,7 +176,7 @@ int CmContext::DestroyId(const void* buffer, size_t size) {
   std::deque<Event> unread;
   TakeEvents([id](const Event& event) { return event.id == id; }, &unread);
   const uint32_t reported = id->events_reported;
-  // Requests that the program never heard of go with the one that was asked.
+  // Requests that the program has not seen go with the listening id.
   for (const Event& event : unread) {
     if (event.event.event == static_cast<uint32_t>(CmEvent::kConnectRequest)) ids_.erase(event.event.id);
   }
@@ -231,7 +231,7 @@ int CmContext::QueryRoute(const void* buffer, size_t size) {
   if (const int error = Get(buffer, size, &request)) return error;
   CmId* const id = Find(request.id);
   if (id == nullptr) return ENOENT;
-  // Programs that know less have no room for what came later.
+  // Older programs have no room for the later fields.
   return Put(request.response, id->Route(), offsetof(rdma_ucm_query_route_resp, ibdev_index));
 }
 
@@ -280,7 +280,7 @@ int CmContext::InitAttributes(const void* buffer, size_t size) {
   return Put(request.response, attributes, sizeof(attributes));
 }
 
-// Type of service, reuse of addresses, paths: nothing here depends on them.
+// Accepts the type of service, reuse of addresses and paths, on which nothing here depends.
 int CmContext::SetOption(const void* buffer, size_t size) {
   rdma_ucm_set_option request;
   if (const int error = Get(buffer, size, &request)) return error;

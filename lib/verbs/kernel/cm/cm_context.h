@@ -1,8 +1,8 @@
 // CmContext is an event channel of librdmacm: one opened /dev/infiniband/rdma_cm, with the ids made
 // through it. It carries out the commands that the kernel's takes by write() (rdma/rdma_user_cm.h).
 //
-// The descriptor counts the events that wait, so a program may poll it; it reads none, but asks for
-// one with a command.
+// The descriptor counts the waiting events, so a program may poll it; it gets one with a command,
+// not by reading.
 //
 // Errors are errno values, 0 is success.
 // Thread rule: one lock's.
@@ -24,21 +24,21 @@ namespace tokamak::verbs::kernel {
 
 class CmContext final : public CmEvents {
  public:
-  // Ids, of one channel.
+  // Most ids of one channel.
   static constexpr size_t kMaxIds = 65536;
-  // The same of memberships in multicast groups.
+  // Most memberships in multicast groups of one channel.
   static constexpr size_t kMaxMemberships = 65536;
 
-  // `find`: the channel that has a descriptor, for ids that move. `devices` outlive it.
+  // `find` returns the channel of a descriptor, for ids that move. `devices` outlive it.
   CmContext(const std::vector<UserDevice*>& devices, std::function<CmContext*(int descriptor)> find);
   ~CmContext();
 
   bool valid() const { return count_.valid(); }
-  // The channel's descriptor for the program; -1 without one.
+  // Returns the channel's descriptor for the program; -1 without one.
   int MakeDescriptor() const;
 
   // EAGAIN: the command asks for an event, and there is none. The caller waits for the descriptor,
-  // unless it shall not block, and tries again.
+  // unless it may not block, and tries again.
   int Execute(const void* buffer, size_t size);
 
   void Raise(CmId& id, const rdma_ucm_event_resp& event) override;
@@ -47,11 +47,11 @@ class CmContext final : public CmEvents {
 
  private:
   struct Event {
-    CmId* id;  // that it counts for
+    CmId* id;  // the id whose events_reported it raises
     rdma_ucm_event_resp event;
   };
 
-  // In a multicast group.
+  // A membership in a multicast group.
   struct Membership {
     CmId* id;
     uint32_t events_reported;  // that the program has taken

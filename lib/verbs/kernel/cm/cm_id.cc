@@ -22,7 +22,8 @@ bool IsLoopback(const Address& address) {
   return address.is_ipv4() ? address.ip[12] == 127 : address.ip == kLoopback6;
 }
 
-// A sockaddr_in6 of the ABI holds an address of either family. One that is not known is all zero.
+// Converts to a sockaddr_in6 of the ABI, which holds an address of either family; all zero if it is
+// unknown.
 sockaddr_in6 ToSockaddr(const Address& address) {
   sockaddr_storage storage{};
   soft::ToSocketAddress(address, 0, &storage);
@@ -31,7 +32,7 @@ sockaddr_in6 ToSockaddr(const Address& address) {
   return out;
 }
 
-// The address that packets to `destination` leave from, as the system's routes say.
+// Returns the source address of packets to `destination`, by the system's routes.
 std::optional<Address> SourceTowards(const Address& destination) {
   const int family = destination.is_ipv4() ? AF_INET : AF_INET6;
   const os::FileDescriptor probe(socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -84,8 +85,8 @@ UserDevice* CmId::DeviceAt(const Address& address) const {
   return nullptr;
 }
 
-// Where no device has the address that the system would take, any will do that is of the family: it
-// may be a loopback address, or one of several of this machine.
+// If no device has the address that the system would take, any device of the family will do: it may
+// be a loopback address, or one of several of this machine.
 UserDevice* CmId::DeviceTowards(const Address& address) const {
   if (const std::optional<Address> source = SourceTowards(address)) {
     if (UserDevice* const device = DeviceAt(*source)) return device;
@@ -96,9 +97,9 @@ UserDevice* CmId::DeviceTowards(const Address& address) const {
   return nullptr;
 }
 
-// Whether the address stands for the device's own: where that is none of the loopback network's,
-// all of those are this machine, but for one that is another device's. A program that binds one is
-// told the device's, so that it can tell its peers.
+// Returns whether the address stands for the device's own: any loopback address does, except
+// another device's, unless the device itself is on the loopback network. A program that binds one
+// sees the device's, to pass on to its peers.
 bool CmId::IsOwn(const Address& address) const {
   if (address.is_unspecified()) return true;
   return IsLoopback(address) && !IsLoopback(device_->identity().address) && DeviceAt(address) == nullptr;
@@ -117,13 +118,13 @@ int CmId::Bind(const sockaddr* address) {
     if (device_ == nullptr) return ENODEV;
   }
   source_ = bound;
-  // Programs tell their peers the port before they listen.
+  // Programs send their peers the port before they listen.
   if (source_.port == 0) source_.port = ChoosePortOfDevice();
   state_ = State::kBound;
   return 0;
 }
 
-// One that no device of ours listens at; 0 where there is none, and Listen says so.
+// Returns a port at which no device of ours listens; 0 if there is none, which Listen reports.
 uint16_t CmId::ChoosePortOfDevice() const {
   for (UserDevice* device : devices_) {
     if (device == nullptr || (device_ != nullptr && device != device_)) continue;

@@ -1,10 +1,10 @@
-// CmId is an rdma_cm_id as the kernel has it: an end that is bound, listens, asks or is asked. Here is
-// what it knows of addresses; what it asks for is a connection (ConnectedCmId) or the queue pair that
-// takes datagrams (DatagramCmId). Its own queue pair is not known but by its number: the program's
-// librdmacm walks that by itself, with the attributes that QueuePairAttributes gives.
+// CmId is an rdma_cm_id as the kernel has it: an end that is bound, listens, asks or is asked. This
+// part handles addresses; ConnectedCmId asks for a connection, DatagramCmId for the queue pair that
+// takes datagrams. It knows the program's queue pair only by its number: the program's librdmacm
+// changes that pair's state itself, with the attributes of QueuePairAttributes.
 //
-// Addresses are those of the program: an id that resolved or was bound to one of a device is that
-// device's.
+// Addresses are the program's: an id that resolved or was bound to one of a device belongs to that
+// device.
 //
 // Errors are errno values, 0 is success.
 // Thread rule: one lock's.
@@ -26,7 +26,7 @@ namespace tokamak::verbs::kernel {
 
 class CmId;
 
-// Kinds of events: enum rdma_cm_event_type of rdma_cma.h, which does not go with the ABI's header.
+// Kinds of events: enum rdma_cm_event_type of rdma_cma.h, which conflicts with the ABI's header.
 enum class CmEvent : uint32_t {
   kAddressResolved = 0,
   kAddressError = 1,
@@ -40,12 +40,12 @@ enum class CmEvent : uint32_t {
   kMulticastJoin = 12,
 };
 
-// Where an id's events go: the program's event channel that it belongs to.
+// Destination of an id's events: the program's event channel that it belongs to.
 class CmEvents {
  public:
   virtual void Raise(CmId& id, const rdma_ucm_event_resp& event) = 0;
 
-  // Somebody asks: a new id of the channel. The handle 0: there are too many.
+  // Makes the handle of a new id for a peer's request; 0 if there are too many.
   virtual uint32_t NewHandle() = 0;
   virtual void Adopt(std::unique_ptr<CmId> id) = 0;
 
@@ -55,7 +55,7 @@ class CmEvents {
 
 class CmId {
  public:
-  // `devices`: all of them, those that are not open as null.
+  // `devices`: all of them, null if not open.
   CmId(CmEvents& events, const std::vector<UserDevice*>& devices, uint32_t handle, uint64_t uid);
   virtual ~CmId();
   CmId(const CmId&) = delete;
@@ -65,7 +65,7 @@ class CmId {
   uint64_t uid() const { return uid_; }
   void MoveTo(CmEvents& events) { events_ = &events; }
 
-  // How long queue pairs wait for an acknowledgement, as a time code (lib/verbs/time_codes.h).
+  // The queue pairs' acknowledgement timeout, as a time code (lib/verbs/time_codes.h).
   static constexpr uint8_t kMostAckTimeout = 31;
   void set_ack_timeout(uint8_t code) { ack_timeout_ = code; }
 
@@ -81,11 +81,11 @@ class CmId {
   virtual int Reject(const rdma_ucm_reject& rejection) = 0;
   virtual int Disconnect() = 0;
 
-  // The program's queue pair will be in the group, as the membership of these names: an event says
-  // how to address it.
+  // The program's queue pair will join the group, as the membership of these names: an event brings
+  // its address.
   virtual int Join(const sockaddr* group, uint32_t membership, uint64_t uid) = 0;
 
-  // How to walk the queue pair to `state`, as far as is known. EINVAL: not yet.
+  // Fills in the attributes that bring the queue pair to `state`, as far as known. EINVAL: not yet.
   virtual int QueuePairAttributes(uint32_t state, ib_uverbs_qp_attr* attributes) const = 0;
   rdma_ucm_query_route_resp Route() const;
 
@@ -97,14 +97,14 @@ class CmId {
     kRouteResolved,
     kListening,
     kAsking,
-    kAnswered,  // the peer's answer came, and is to be confirmed
+    kAnswered,  // the peer's answer came, and has to be confirmed
     kAsked,     // by the peer
     kAccepted,
     kConnected,
     kOver,
   };
 
-  // Listens at one device for as long as it lives.
+  // Listens at one device while it lives.
   class Port {
    public:
     virtual ~Port() = default;
@@ -112,22 +112,22 @@ class CmId {
 
   static constexpr uint8_t kOnlyPort = 1;
 
-  // A port that nobody listens at.
+  // Returns a port at which nobody listens.
   virtual absl::StatusOr<uint16_t> ChoosePort(soft::SoftConnectionManager& manager) const REQUIRES_NIC_MUTEX = 0;
 
-  // Listens at a device; the port 0 is chosen.
+  // Listens at a device; a port of 0 is chosen.
   virtual int Open(UserDevice& device, uint16_t* port, std::unique_ptr<Port>* opened) = 0;
 
-  // Before anything that they call is gone.
+  // Call it before anything that the ports call is gone.
   void CloseAll() { ports_.clear(); }
 
-  // By `peer`, at a port of `device`.
+  // The request is from `peer`, at a port of `device`.
   void BecomeAsked(UserDevice& device, uint16_t port, const Address& peer);
 
   rdma_ucm_event_resp MakeEvent(CmEvent type, int status = 0) const;
   void Raise(CmEvent type, int status = 0) { events_->Raise(*this, MakeEvent(type, status)); }
 
-  // EINVAL: another family than the Internet's.
+  // EINVAL: a family other than the Internet's.
   static int ToAddress(const sockaddr* from, Address* to);
   static ib_uverbs_ah_attr Towards(const Address& address);
 
@@ -135,7 +135,7 @@ class CmId {
   const std::vector<UserDevice*>& devices_;
   uint64_t uid_;
   State state_ = State::kIdle;
-  uint8_t ack_timeout_ = 19;  // what the kernel's manager gives queue pairs: 2.1 s
+  uint8_t ack_timeout_ = 19;  // the kernel's manager's default for queue pairs: 2.1 s
   Address source_;            // ip and port; unspecified until bound
   Address destination_;       // the same
   UserDevice* device_ = nullptr;

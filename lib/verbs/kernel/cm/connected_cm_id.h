@@ -1,5 +1,5 @@
 // ConnectedCmId is a CmId of RDMA_PS_TCP: an end of a connection of reliable connected queue pairs.
-// Where the peer's process ends without a word, it is as if it had disconnected (Neighbours).
+// If the peer's process dies, that counts as its disconnecting (Neighbours).
 //
 // Errors are errno values, 0 is success.
 // Thread rule: one lock's.
@@ -61,10 +61,10 @@ class ConnectedCmId final : public CmId, public soft::ConnectionOwner {
   void WatchOverPeer(uint32_t queue_pair);
 
   uint32_t own_psn_ = 0;
-  std::optional<soft::PendingRequest> request_;    // of the peer that asks
-  std::optional<soft::ConnectionState> peer_;      // as it was when the peer's answer came
-  soft::ConnectionOffer offer_;                    // of ours, once made
-  std::unique_ptr<Neighbours::Watch> peer_watch_;  // while connected to one of this machine
+  std::optional<soft::PendingRequest> request_;    // the asking peer's
+  std::optional<soft::ConnectionState> peer_;      // from the peer's answer on
+  soft::ConnectionOffer offer_;                    // ours, once made
+  std::unique_ptr<Neighbours::Watch> peer_watch_;  // while connected to a NIC of this machine
 };
 
 }  // namespace tokamak::verbs::kernel

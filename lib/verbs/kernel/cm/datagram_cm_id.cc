@@ -146,7 +146,7 @@ int DatagramCmId::Connect(const rdma_ucm_conn_param& parameters) {
   return 0;
 }
 
-// There is nothing to take apart.
+// There is no connection to end.
 int DatagramCmId::Disconnect() { return state_ == State::kConnected ? 0 : EINVAL; }
 
 void DatagramCmId::Tell(const soft::SidrRepMad* answer) {
@@ -171,7 +171,7 @@ void DatagramCmId::Tell(const soft::SidrRepMad* answer) {
 
 // ---- Groups.
 
-// Only the program's queue pair will be a member, when the program attaches it.
+// The program's queue pair becomes a member only when the program attaches it.
 int DatagramCmId::Join(const sockaddr* group, uint32_t membership, uint64_t uid) {
   Address address;
   if (device_ == nullptr || (state_ != State::kBound && state_ != State::kAddressResolved)) return EINVAL;

@@ -1,8 +1,8 @@
-// DatagramCmId is a CmId of RDMA_PS_UDP: it asks for the queue pair that serves an address, or says
-// which serves its own; and it joins multicast groups.
+// DatagramCmId is a CmId of RDMA_PS_UDP: it asks for the queue pair that serves an address, or
+// answers with the one that serves its own; and it joins multicast groups.
 //
-// Nothing is connected by it: once asked or answered it has no part in what the queue pairs do. All
-// of them have the Q_Key of rdma_cm (kServiceQkey).
+// It makes no connection: after the question and answer it has no part in the traffic of the queue
+// pairs. All of them have the Q_Key of rdma_cm (kServiceQkey).
 //
 // Errors are errno values, 0 is success.
 // Thread rule: one lock's.
@@ -56,7 +56,7 @@ class DatagramCmId final : public CmId, public soft::ServiceAsker {
   void OnRequest(UserDevice& device, const soft::ServiceRequest& request);
   int Answer(const soft::SidrRepMad& answer);
 
-  uint64_t request_ = 0;  // the key of the peer's, where it is asked
+  uint64_t request_ = 0;  // the key of the peer's request, if asked
 };
 
 }  // namespace tokamak::verbs::kernel

@@ -14,7 +14,7 @@
 
 namespace tokamak::verbs::kernel {
 
-// A NIC that somebody watches: one socket for all who do.
+// A watched NIC: one socket for all its watchers.
 class Neighbours::Neighbour final : public std::enable_shared_from_this<Neighbour> {
  public:
   Neighbour(os::EpollLoop& loop, os::FileDescriptor socket) : socket_(std::move(socket)) {
@@ -54,7 +54,7 @@ class Neighbours::OneWatch final : public Watch {
   const std::function<void()> gone_;
 };
 
-// Who is told may drop its watch, or another's.
+// A callback may drop its watch, or another's.
 void Neighbours::Neighbour::Tell() {
   const std::shared_ptr<Neighbour> keep = shared_from_this();
   while (!watches_.empty()) {

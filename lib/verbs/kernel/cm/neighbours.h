@@ -1,6 +1,6 @@
-// Neighbours tells when another NIC of this machine is gone, as its process has ended, however it
-// did. A kernel closes the devices of a process that was killed, and so says goodbye for it (DREQ);
-// here nobody is left who could.
+// Neighbours reports when another NIC of this machine is gone, as its process has ended in any way.
+// A kernel closes the devices of a killed process, and sends its goodbye (DREQ); here nobody is
+// left to do so.
 //
 // Each NIC listens under a name (soft/shm/names.h), and a socket that is connected there ends with
 // it. NICs of other machines, and a kernel's, have no name here: they are not watched.
@@ -22,10 +22,11 @@ namespace tokamak::verbs::kernel {
 
 class Neighbours final {
  public:
-  // For how long what a NIC has sent before its end may be on its way. It is not told before.
+  // Time for which packets of a NIC may still be on their way after its end, which is reported
+  // after that.
   static constexpr base::Duration kLastWords = base::Milliseconds(100);
 
-  // Dropping it ends the watch: nothing is told after.
+  // Dropping it ends the watch: no callback runs after.
   class Watch {
    public:
     virtual ~Watch() = default;
@@ -33,9 +34,9 @@ class Neighbours final {
 
   explicit Neighbours(os::EpollLoop& loop) : loop_(loop) {}
 
-  // `gone` runs once, on the loop, when the NIC at `address` that has this queue pair is gone.
-  // Null: there is no such NIC on this machine, or this process has no descriptors. The port does
-  // not count. The watch must not outlive the loop.
+  // `gone` runs once, on the loop, when the NIC at `address` with this queue pair is gone. The port
+  // is ignored. Returns null if there is no such NIC on this machine, or this process has no
+  // descriptors. The watch must not outlive the loop.
   std::unique_ptr<Watch> WatchOver(const Address& address, uint32_t queue_pair, std::function<void()> gone);
 
  private:

@@ -1,7 +1,7 @@
 // The few objects of Debian's static Abseil that cannot be part of a shared object, written again.
 //
-// Those libraries are compiled for programs (-fPIE): thread-local variables of their own, and
-// stderr, are addressed in ways that only a program can. What stands here is linked in their place.
+// These libraries are compiled for programs (-fPIE): they address their thread-local variables and
+// stderr in ways that only a program can. These functions are linked in their place.
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -49,7 +49,7 @@ int64_t cordz_should_profile_slow(SamplingState& state) {
 ABSL_NAMESPACE_END
 }  // namespace absl
 
-// Only for what Abseil says before it aborts, which then is not said.
+// Only for Abseil's last words before it aborts, which are lost.
 extern "C" {
 #undef stderr
 FILE* stderr = nullptr;

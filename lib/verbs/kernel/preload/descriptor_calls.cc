@@ -28,8 +28,8 @@ using tokamak::verbs::kernel::preload::RunningKernel;
 
 bool TakesCommands(Kind kind) { return kind == Kind::kDevice || kind == Kind::kManager || kind == Kind::kInherited; }
 
-// A command. 0, or an errno value. A kernel refuses whoever has not opened the device itself with
-// EACCES: its ib_safe_file_access().
+// Carries out a command. Returns 0, or an errno value. As in the kernel (ib_safe_file_access()), a
+// process that has not opened the device itself gets EACCES.
 int Command(int descriptor, const void* buffer, size_t size) {
   if (KindOf(descriptor) == Kind::kInherited) return EACCES;
   tokamak::verbs::kernel::Kernel* const kernel = RunningKernel();
@@ -63,7 +63,7 @@ EXPORT ssize_t read(int descriptor, void* buffer, size_t size) {
   return REAL(read)(descriptor, buffer, size);
 }
 
-// rdma-core then takes the command interface of write().
+// Refused, so rdma-core takes the command interface of write().
 EXPORT int ioctl(int descriptor, unsigned long request, ...) noexcept {  // NOLINT(runtime/int): as declared
   va_list arguments;
   va_start(arguments, request);
@@ -76,7 +76,7 @@ EXPORT int ioctl(int descriptor, unsigned long request, ...) noexcept {  // NOLI
   return REAL(ioctl)(descriptor, request, argument);
 }
 
-// rdma-core then looks for devices in /sys.
+// Refused, so rdma-core looks for devices in /sys.
 EXPORT int socket(int domain, int type, int protocol) noexcept {
   if (domain == AF_NETLINK && protocol == NETLINK_RDMA) {
     errno = EPROTONOSUPPORT;
@@ -85,7 +85,7 @@ EXPORT int socket(int domain, int type, int protocol) noexcept {
   return REAL(socket)(domain, type, protocol);
 }
 
-// What is ours is not open, as far as the program can know.
+// To the program, our own descriptors are not open.
 EXPORT int close(int descriptor) {
   if (IsHidden(descriptor)) {
     errno = EBADF;
@@ -115,7 +115,7 @@ EXPORT void closefrom(int first) noexcept {
   }
 }
 
-// A number that is taken is one that another thread has just been given.
+// A number in use is one that another thread has just been given.
 EXPORT int dup2(int from, int to) noexcept {
   if (IsHidden(to) && from != to) {
     errno = EBUSY;

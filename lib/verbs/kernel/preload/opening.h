@@ -9,10 +9,11 @@
 
 namespace tokamak::verbs::kernel::preload {
 
-// As open(): a descriptor, or -1 with errno. What is wrong with the device's network is said once.
+// As open(): returns a descriptor, or -1 with errno. Trouble of the device's network is reported
+// once.
 int OpenDeviceFile(const DeviceFile& file, int flags);
 
-// Which uverbs device the descriptor is of.
+// Returns the index of the descriptor's uverbs device.
 size_t DeviceIndexOf(int descriptor);
 
 }  // namespace tokamak::verbs::kernel::preload

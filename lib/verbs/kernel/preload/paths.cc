@@ -18,7 +18,7 @@ constexpr char kDevices[] = "/dev/infiniband";
 constexpr char kUverbs[] = "/dev/infiniband/uverbs";
 constexpr char kManager[] = "/dev/infiniband/rdma_cm";
 
-// The misc device that rdma_cm is here.
+// Major number of the misc device that rdma_cm is here.
 constexpr unsigned kMiscMajor = 10;
 constexpr unsigned kManagerMinor = 58;
 

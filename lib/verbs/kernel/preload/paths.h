@@ -1,4 +1,4 @@
-// Which path leads where: those of RDMA devices to us, all others to the system.
+// Redirects paths: those of RDMA devices to us, all others to the system.
 //
 // Thread rule: any thread.
 #pragma once
@@ -10,8 +10,7 @@
 
 namespace tokamak::verbs::kernel::preload {
 
-// A path as the system shall see it: one below /sys that is about RDMA, or /dev/infiniband, leads
-// to our files.
+// A path for the system: one below /sys that is about RDMA, or /dev/infiniband, leads to our files.
 class SystemPath final {
  public:
   explicit SystemPath(const char* path);

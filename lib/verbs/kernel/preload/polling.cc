@@ -1,13 +1,13 @@
-// Polling a completion queue is reading memory, which nobody sees. So when a program opens a device,
-// the functions by which it polls are replaced by ones that look at the network where the queue is
+// A poll of a completion queue only reads memory, which nobody sees. So when a program opens a
+// device, its polling functions are replaced by ones that look at the network when the queue is
 // empty. They are public members of ibv_context, verbs_context and ibv_cq_ex.
 //
-// ibv_next_poll() finds out here that there is no more: rxe's own moves past the last completion
-// then, and ibv_end_poll(), which has to follow, past one that is not there. So the next round would
-// read what no request left (rdma-core#1512), and the queue would count as full.
+// ibv_next_poll() detects here that there is no more: rxe's own moves past the last completion
+// then, and ibv_end_poll(), which has to follow, past one that is not there. So the next round
+// would read garbage (rdma-core#1512), and the queue would count as full.
 //
-// A program that gets at ibv_open_device() by dlopen() and dlsym() goes past this, and is served by
-// the NIC's own thread.
+// A program that gets ibv_open_device() by dlopen() and dlsym() bypasses this, and is served by the
+// NIC's own thread.
 #include <dlfcn.h>
 #include <infiniband/verbs.h>
 
@@ -34,14 +34,14 @@ std::atomic<ibv_cq_ex* (*)(ibv_context*, ibv_cq_init_attr_ex*)> real_create_exte
 std::atomic<int (*)(ibv_cq_ex*, ibv_poll_cq_attr*)> real_start_poll{nullptr};
 std::atomic<int (*)(ibv_cq_ex*)> real_next_poll{nullptr};
 
-// The queue that this thread goes through, and how many completions of it it has come to.
+// The queue that this thread goes through, and the number of its completions so far.
 struct Round {
   const ibv_cq_ex* queue = nullptr;
   uint32_t seen = 0;
 };
 thread_local Round round;
 
-// False: the device is not this process's any more: it has closed it, or was forked.
+// Returns false if the device is not this process's any more: it has closed it, or was forked.
 bool LookAtNetwork(const ibv_context* context) {
   if (KindOf(context->cmd_fd) != Kind::kDevice) return false;
   if (tokamak::verbs::kernel::Kernel* const kernel = RunningKernel()) kernel->Poll();
@@ -73,7 +73,8 @@ int StartPoll(ibv_cq_ex* queue, ibv_poll_cq_attr* attributes) {
   return started;
 }
 
-// Whether there is one behind those that were seen: what was seen is taken at the end of the round.
+// Returns whether there is one behind those that were seen, which are taken at the end of the
+// round.
 bool HasNext(ibv_cq_ex* queue) {
   tokamak::verbs::kernel::Kernel* const kernel = RunningKernel();
   return kernel != nullptr && kernel->CompletionsIn(queue->context->cmd_fd, queue->handle) > round.seen;
@@ -144,8 +145,8 @@ Open* RealOpen() {
   static std::atomic<Open*> found{nullptr};
   Open* open = found.load();
   if (open == nullptr) {
-    // The next one is not always the one of the library that is loaded: it may have been loaded for
-    // its user alone.
+    // The next one may not be that of the loaded library, which may have been loaded for its user
+    // alone.
     void* const library = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD);
     if (library != nullptr) open = reinterpret_cast<Open*>(dlvsym(library, "ibv_open_device", "IBVERBS_1.1"));
     found.store(open);
@@ -158,7 +159,7 @@ Open* RealOpen() {
 EXPORT ibv_context* ibv_open_device(ibv_device* device) {
   Open* const open = RealOpen();
   ibv_context* const context = open == nullptr ? nullptr : open(device);
-  // Devices of the machine itself are not seen while we are here, so it is ours.
+  // The machine's own devices are hidden, so it is ours.
   if (context != nullptr) Replace(context);
   return context;
 }

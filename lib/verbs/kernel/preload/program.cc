@@ -28,19 +28,19 @@
 namespace tokamak::verbs::kernel::preload {
 namespace {
 
-// Descriptors from here on cannot be ours. A program with as many has raised its limits far.
+// Bound of descriptors that can be ours. A program with as many has raised its limits far.
 constexpr int kMostDescriptors = 1 << 20;
 
 // In memory that costs nothing until it is written.
 std::array<std::atomic<uint8_t>, kMostDescriptors> kinds;
-std::atomic<int> last_kind{-1};  // the highest descriptor that ever was ours
+std::atomic<int> last_kind{-1};  // the highest descriptor that was ever ours
 
 // Made once, and never destroyed.
 struct Once {
   pid_t owner = 0;
   base::Mutex mutex;
   bool tried ABSL_GUARDED_BY(mutex) = false;
-  const Options* options ABSL_GUARDED_BY(mutex) = nullptr;  // null where they are wrong
+  const Options* options ABSL_GUARDED_BY(mutex) = nullptr;  // null if they are invalid
   std::vector<Identity> devices ABSL_GUARDED_BY(mutex);     // of options
   Kernel* kernel ABSL_GUARDED_BY(mutex) = nullptr;
   SysfsTree* tree ABSL_GUARDED_BY(mutex) = nullptr;
@@ -48,11 +48,11 @@ struct Once {
   std::atomic<bool> log{false};
 };
 Once* once = nullptr;
-std::atomic<Kernel*> running{nullptr};  // once->kernel, for those who ask often
+std::atomic<Kernel*> running{nullptr};  // once->kernel, for frequent use
 pthread_once_t once_made = PTHREAD_ONCE_INIT;
 
-// What the parent's NIC and program share of the rings, which is the child's too, is so no longer:
-// there are zeros, as which a queue is full for who posts, and empty for who polls.
+// Replaces the memory of rings that the child shares with the parent by zeros: to a poster such a
+// queue is full, to a poller empty.
 void LeaveInheritedRings() {
   std::FILE* const mappings = std::fopen("/proc/self/maps", "re");
   if (mappings == nullptr) return;
@@ -69,7 +69,7 @@ void LeaveInheritedRings() {
   std::fclose(mappings);
 }
 
-// The parent's NIC keeps for itself what others know it by.
+// Closes the parent's sockets by which others find it: they stay the parent's alone.
 void CloseInheritedPorts(const Kernel& kernel) {
   DIR* const folder = opendir("/proc/self/fd");
   if (folder == nullptr) return;
@@ -80,10 +80,10 @@ void CloseInheritedPorts(const Kernel& kernel) {
   closedir(folder);
 }
 
-// After a fork the child has neither the NIC's thread nor what the parent's rings lead to: it opens
-// devices of its own, or none, and is refused at those that it inherited. (ibv_fork_init(3))
-// It takes no lock: this is the child's only thread, and the mutex stays locked for ever where
-// another thread of the parent held it.
+// After a fork the child has neither the NIC's thread nor the memory behind the parent's rings: it
+// opens devices of its own, or none, and is refused at the inherited ones. (ibv_fork_init(3)) It
+// takes no lock: this is the child's only thread, and the mutex stays locked for ever if another
+// thread of the parent held it.
 void AfterForkInChild() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   const os::NoCancellation no_cancellation;
   for (int descriptor = 0; descriptor <= last_kind.load(); ++descriptor) {
@@ -119,11 +119,11 @@ std::string FolderForFiles() {
   return "/tmp";
 }
 
-// A process that shares our memory, but is not us: the child of vfork(), until it executes.
+// True in a process that shares our memory, but is not us: the child of vfork(), until it executes.
 bool IsForeign(const Once& state) { return state.owner != getpid(); }
 
-// Reads the options, once. What there is to see of devices needs no kernel: a program that only
-// looks, such as a shell, gets no thread and next to no descriptors.
+// Reads the options, once. To list devices needs no kernel: a program that only lists, such as a
+// shell, gets no thread and next to no descriptors.
 void ReadOptions(Once& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
   if (std::exchange(state.tried, true)) return;
   const char* const text = std::getenv(kOptionsVariable);
@@ -160,7 +160,7 @@ __attribute__((destructor)) void OnExit() {
 
 }  // namespace tokamak::verbs::kernel::preload
 
-// What was released is the program's, or nobody's, until it is said what it is.
+// A released descriptor is the program's, or nobody's, until it is assigned again.
 extern "C" void tokamak_on_descriptor(int descriptor, bool owned) noexcept {
   using tokamak::verbs::kernel::preload::Kind;
   tokamak::verbs::kernel::preload::SetKind(descriptor, owned ? Kind::kHidden : Kind::kOther);

@@ -1,12 +1,12 @@
-// Why a program of rdma-core sees none of our devices: it has no provider for them.
+// Explains why a program of rdma-core sees none of our devices: it has no provider for them.
 //
 // Thread rule: any thread.
 #pragma once
 
 namespace tokamak::verbs::kernel::preload {
 
-// The program lists `folder`. Where that is libibverbs' list of providers, which it reads once it
-// has found devices that it knows none of, and ours is not in it, the user is told once.
+// The program lists `folder`. If that is libibverbs' list of providers, which it reads once it has
+// found devices that it does not know, and ours is not in it, prints a hint, once.
 void HintAtProvider(const char* folder);
 
 }  // namespace tokamak::verbs::kernel::preload

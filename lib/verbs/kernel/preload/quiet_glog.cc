@@ -1,6 +1,6 @@
-// What our libraries use of glog, written again for a guest in somebody else's process: no flags, no
-// log files, no stack traces, no output unless it was asked for. A broken CHECK says why and aborts,
-// as ever.
+// The parts of glog that our libraries use, written again for a guest in another's process: no
+// flags, no log files, no stack traces, no output unless asked for. A broken CHECK prints its
+// reason and aborts, as ever.
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>

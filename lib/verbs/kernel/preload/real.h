@@ -1,7 +1,7 @@
 // The C library's own functions, behind those of ours that have their names.
 //
-// REAL(open)(path, flags) calls the next function of that name after ours. It is looked up once,
-// when it is first needed: programs call before any constructor of ours has run.
+// REAL(open)(path, flags) calls the next function of that name after ours. It is looked up at the
+// first use: programs call before any constructor of ours has run.
 //
 // Thread rule: any thread.
 #pragma once

@@ -1,15 +1,15 @@
 // Command is one command to a device, as a program writes it to /dev/infiniband/uverbs0: a header,
-// a request, perhaps a part for the driver behind it, and a place for the response.
+// a request, perhaps a driver's part behind it, and a place for the response.
 //
-// It comes from anywhere: whatever its header says is checked here, as the kernel's
-// ib_uverbs_write() checks it (linux/Documentation/infiniband/user_verbs, rdma/ib_user_verbs.h).
-// Errors are errno values, 0 is success.
+// It is untrusted: its header is checked here as in the kernel's ib_uverbs_write()
+// (linux/Documentation/infiniband/user_verbs, rdma/ib_user_verbs.h). Errors are errno values, 0 is
+// success.
 //
 //   basic     ib_uverbs_cmd_hdr | request, which begins with the response's address | driver's
 //   extended  ib_uverbs_cmd_hdr | ib_uverbs_ex_cmd_hdr | request | driver's
 //
-// What was written can be read; what it points to may not be there (EFAULT).
-// Lifetime: looks at the program's buffer until it is dropped.
+// The written bytes are readable; memory that they point to may be missing (EFAULT). Lifetime:
+// points into the program's buffer until it is dropped.
 #pragma once
 
 #include <algorithm>
@@ -25,13 +25,13 @@ namespace tokamak::verbs::kernel {
 
 class Command final {
  public:
-  // `buffer` is what was written. EINVAL: lengths that do not fit each other, reserved bits.
+  // `buffer`: the written bytes. EINVAL: lengths that do not fit each other, reserved bits.
   static int Decode(const void* buffer, size_t size, Command* command);
 
   uint32_t number() const { return number_; }  // IB_USER_VERBS_CMD_*
   bool extended() const { return extended_; }
 
-  // The request. ENOSPC: it is shorter than a T. A longer one is looked at as far as T goes.
+  // Reads the request. ENOSPC: it is shorter than a T. The rest of a longer one is ignored.
   template <typename T>
   int Get(T* request) const {
     if (request_.size() < sizeof(T)) return ENOSPC;
@@ -39,7 +39,7 @@ class Command final {
     return 0;
   }
 
-  // The driver's part of a request whose first part is a `Request`.
+  // Reads the driver's part of a request whose first part is a `Request`.
   template <typename Request, typename T>
   int GetDriver(T* driver) const {
     if (!extended_ && request_.size() < sizeof(Request)) return ENOSPC;
@@ -49,8 +49,8 @@ class Command final {
     return 0;
   }
 
-  // The response: as much of it as there is room for; zeros behind a short one. ENOSPC: no room for
-  // a basic command's. EFAULT.
+  // Writes the response, as much as there is room for; zeros behind a short one. ENOSPC: no room
+  // for a basic command's. EFAULT.
   template <typename T>
   int Put(const T& response) const {
     return PutBytes(&response, sizeof(T));
@@ -62,13 +62,13 @@ class Command final {
     return PutBytes(&response, sizeof(T), &driver, sizeof(Driver));
   }
 
-  // The response, after a Put that went well, as the program has it now. False: it is shorter.
+  // Reads the response back, after a successful Put. Returns false if it is shorter.
   template <typename T>
   bool GetResponse(T* response) const {
     return room_ >= sizeof(T) && CopyFromProgram(response_, response, sizeof(T)) == 0;
   }
 
-  // How much of a T the program takes: for response_length of extended commands.
+  // Returns how much of a T the program takes: response_length of extended commands.
   template <typename T>
   uint32_t Taken() const {
     return static_cast<uint32_t>(std::min(room_, sizeof(T)));
@@ -83,8 +83,8 @@ class Command final {
   bool extended_ = false;
   absl::Span<const uint8_t> request_;
   absl::Span<const uint8_t> driver_;  // extended commands
-  uint64_t response_ = 0;             // where it goes
-  size_t room_ = 0;                   // for the response; of a basic command with the driver's part
+  uint64_t response_ = 0;             // its address
+  size_t room_ = 0;                   // for the response; in a basic command, including the driver's part
   size_t driver_room_ = 0;            // extended commands
 };
 

@@ -99,7 +99,7 @@ constexpr Name kStates[] = {
     {IBV_QPS_SQD, "SQD"},     {IBV_QPS_SQE, "SQE"},   {IBV_QPS_ERR, "ERR"},
 };
 
-// Of bits.
+// Names of bits.
 constexpr Name kAccess[] = {
     {IBV_ACCESS_LOCAL_WRITE, "local_write"},
     {IBV_ACCESS_REMOTE_WRITE, "remote_write"},
@@ -144,7 +144,7 @@ std::string Result(int error, const std::string& made) {
   return absl::StrCat(" = ", made.empty() ? "0" : made);
 }
 
-// A request as the program wrote it; zeros where it is shorter.
+// Returns the program's request; zeros where it is shorter.
 template <typename T>
 T Request(const Command& command) {
   T request;
@@ -186,7 +186,7 @@ std::string ModifyWords(const ib_uverbs_modify_qp& request) {
   return text;
 }
 
-// The arguments, but for where the answer goes.
+// Formats the arguments, without the response's address.
 std::string Arguments(const Command& command) {
   switch (command.number()) {
     case IB_USER_VERBS_CMD_QUERY_PORT:
@@ -274,7 +274,7 @@ std::string Arguments(const Command& command) {
   }
 }
 
-// What a command that went well has made.
+// Formats the results of a successful command.
 std::string Made(const Command& command) {
   switch (command.number()) {
     case IB_USER_VERBS_CMD_ALLOC_PD:
@@ -426,7 +426,7 @@ std::string ManagerMade(uint32_t command, const void* buffer, size_t size) {
   }
   if (command == RDMA_USER_CM_CMD_JOIN_IP_MCAST || command == RDMA_USER_CM_CMD_JOIN_MCAST) {
     rdma_ucm_create_id_resp made;
-    // Both begin with where the answer goes.
+    // Both begin with the response's address.
     const uint64_t from = ManagerRequest<rdma_ucm_join_ip_mcast>(buffer, size).response;
     if (CopyFromProgram(from, &made, sizeof(made)) == 0) return absl::StrCat("membership ", made.id);
   }

@@ -1,4 +1,4 @@
-// What a program asked a device for, in a line for people, as strace has it:
+// Formats a program's command to a device as a line for people, as strace does:
 //
 //   reg_mr(pd 1, address 0x7f00, length 4096, access local_write) = mr 2, lkey 0x1b2, rkey 0x1b2
 //   create_qp(type XRC_SEND, pd 1, ...) = Operation not supported
@@ -13,10 +13,10 @@
 
 namespace tokamak::verbs::kernel {
 
-// A command that was carried out, with an errno value as its result.
+// Formats a command that was carried out, with an errno value as its result.
 std::string Explain(const Command& command, int error);
 
-// The same of what was written to the connection manager.
+// The same for a command to the connection manager.
 std::string ExplainManager(const void* buffer, size_t size, int error);
 
 }  // namespace tokamak::verbs::kernel

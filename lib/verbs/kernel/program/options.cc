@@ -110,7 +110,7 @@ std::string Options::ToString() const {
   return absl::StrJoin(items, ",");
 }
 
-// Connecting a datagram socket sends nothing; it only looks the route up. (192.0.2.0/24 is for
+// Connecting a datagram socket sends no packet; it only looks the route up. (192.0.2.0/24 is for
 // documentation and belongs to nobody.)
 Address DefaultAddress() {
   Address loopback;
@@ -125,7 +125,7 @@ Address DefaultAddress() {
   socklen_t length = sizeof(own);
   if (getsockname(socket_fd.get(), reinterpret_cast<sockaddr*>(&own), &length) != 0) return loopback;
   Address address = soft::FromSocketAddress(own);
-  address.port = 0;  // the one of this moment
+  address.port = 0;  // the port is temporary
   return address;
 }
 

@@ -1,9 +1,9 @@
-// What a process is told about its devices: the environment variable TOKAMAK_VERBS, as `tok verbs`
-// writes it, or somebody by hand.
+// A process's options for its devices: the environment variable TOKAMAK_VERBS, written by `tok
+// verbs` or by hand.
 //
 //   TOKAMAK_VERBS=address=10.0.0.1,pcap=/tmp/packets
 //
-// Thread rule: none, pure functions, but for DefaultAddress.
+// Thread rule: none, pure functions, except for DefaultAddress.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ namespace tokamak::verbs::kernel {
 constexpr char kOptionsVariable[] = "TOKAMAK_VERBS";
 
 struct Options {
-  // address=IP[+IP...]: one device at each. None: one at DefaultAddress().
+  // address=IP[+IP...]: one device at each. Empty: one at DefaultAddress().
   std::vector<Address> addresses;
-  // shm: packets go through memory to the programs of this machine, and to no others; the addresses
-  // need not be of any interface.
+  // shm: packets go through memory to programs of this machine only; the addresses need not be of
+  // any interface.
   bool shared_memory = false;
   // pcap=FILE: the packets of each process go to FILE.PID.
   std::string pcap;
@@ -34,22 +34,22 @@ struct Options {
   bool explain = false;
   // counters: what each device carried goes to standard error, as a line, when the process ends.
   bool counters = false;
-  // loss=SHARE, corrupt=SHARE, delay=TIME, seed=NUMBER: of what the process sends. Each device has
-  // faults of its own.
+  // loss=SHARE, corrupt=SHARE, delay=TIME, seed=NUMBER: of packets that the process sends. Each
+  // device has faults of its own.
   soft::FabricFaults faults;
   // error-at=N[:STATUS], port-down=AFTER[:FOR].
   RequestFault request_fault;
   PortFault port_fault;
 
-  // kInvalidArgument: an unknown word, or a value that is none.
+  // kInvalidArgument: an unknown word, or an invalid value.
   static absl::StatusOr<Options> Parse(absl::string_view text);
-  std::string ToString() const;  // which Parse understands
+  std::string ToString() const;  // for Parse
 };
 
-// The address that this machine takes to others, or 127.0.0.1 where it has none.
+// Returns the address that this machine uses towards others, 127.0.0.1 if none.
 Address DefaultAddress();
 
-// The name of the interface that has `address`; "lo" where none has.
+// Returns the name of the interface that has `address`; "lo" if none.
 std::string InterfaceOf(const Address& address);
 
 }  // namespace tokamak::verbs::kernel

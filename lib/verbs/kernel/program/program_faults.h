@@ -1,5 +1,5 @@
-// What a program wants to go wrong besides packets (soft::FabricFaults), to see what it makes of
-// it: a request that fails, and a port that goes down.
+// Faults of a program's devices besides those of packets (soft::FabricFaults), to test the program:
+// a request that fails, and a port that goes down.
 //
 // Thread rule: none, values.
 #pragma once
@@ -14,27 +14,27 @@
 
 namespace tokamak::verbs::kernel {
 
-// One request to send fails, as hardware's fails: it completes with `status` once those before it
-// have, without having been carried out, and its queue pair is in Error.
+// One send request fails, as on hardware: it completes with `status` once those before it have,
+// without being carried out, and its queue pair is in Error.
 struct RequestFault {
-  uint64_t number = 0;  // as the process's devices take them; 1 is the first, 0 none
+  uint64_t number = 0;  // in the order of the process's devices taking them, from 1; 0 is none
   CompletionStatus status = CompletionStatus::kRetryExceeded;
 
-  // "N" or "N:STATUS". kInvalidArgument names the statuses that there are.
+  // "N" or "N:STATUS". kInvalidArgument lists the statuses.
   static absl::StatusOr<RequestFault> Parse(absl::string_view text);
-  std::string ToString() const;  // which Parse understands
+  std::string ToString() const;  // for Parse
 };
 
-// The port of the first device goes down, and nothing passes it.
+// The port of the first device goes down, and carries no packet.
 struct PortFault {
-  base::Duration after;  // from when the process opens the device on; zero: it stays up
-  base::Duration lasts;  // then it is up again; zero: it is not
+  base::Duration after;  // since the process opened the device; zero: it stays up
+  base::Duration lasts;  // then it is up again; zero: it stays down
 
   bool any() const { return after > base::Duration(); }
 
   // "AFTER" or "AFTER:FOR", times above zero.
   static absl::StatusOr<PortFault> Parse(absl::string_view text);
-  std::string ToString() const;  // which Parse understands
+  std::string ToString() const;  // for Parse
 };
 
 }  // namespace tokamak::verbs::kernel

@@ -1,9 +1,9 @@
-// What a program and its device order by the indices of their rings, said to the thread sanitizer.
+// Reports to the thread sanitizer the order that the indices of rings make between a program and
+// its device.
 //
-// The program's side of a ring is rdma-core's provider, which is not built with the sanitizer: it
-// sees our loads and stores of an index and none of the program's, and would report whatever a
-// program does with its memory once a completion told it to. In other builds these are nothing.
-// Thread rule: any thread.
+// The program's side of a ring is rdma-core's provider, which is built without the sanitizer: it
+// sees only our loads and stores of an index, and would report the program's use of its memory
+// after a completion. In other builds these do nothing. Thread rule: any thread.
 #pragma once
 
 #if defined(__SANITIZE_THREAD__)
@@ -17,10 +17,10 @@ struct ProgramOrder {
   static constexpr bool kTold = true;
   static inline char of_program, of_device;
 
-  // Before the program's call stores an index, and after ours loaded it.
+  // Before the program's call stores an index, and after our load of it.
   static void ProgramStores() { __tsan_release(&of_program); }
   static void DeviceLoads() { __tsan_acquire(&of_program); }
-  // The other way round.
+  // The other direction.
   static void DeviceStores() { __tsan_release(&of_device); }
   static void ProgramLoads() { __tsan_acquire(&of_device); }
 };

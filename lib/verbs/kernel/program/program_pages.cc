@@ -12,14 +12,14 @@ namespace {
 constexpr uintptr_t kSmallestPage = 4096;
 constexpr int kFaults[] = {SIGSEGV, SIGBUS};
 
-// Where a fault of this thread leads; null while it touches nothing of the program's.
+// Where a fault of this thread leads; null while it does not touch the program's memory.
 thread_local std::jmp_buf* volatile way_back = nullptr;
 struct sigaction faults_before[sizeof(kFaults) / sizeof(kFaults[0])];  // of kFaults
 
 void EndAsByDefault(int fault) {
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
-  sigaction(fault, &standard, nullptr);  // the instruction is tried again, and ends the process
+  sigaction(fault, &standard, nullptr);  // the instruction is repeated, and ends the process
 }
 
 void HandOn(int fault, siginfo_t* info, void* context) {
@@ -37,8 +37,8 @@ void OnFault(int fault, siginfo_t* info, void* context) {
   std::longjmp(*back, 1);
 }
 
-// This thread has not blocked these signals: a fault that is blocked ends the process, whatever
-// handler there is. Threads block all signals to leave them to others, and mean no faults by that.
+// True once this thread has unblocked these signals: a blocked fault ends the process, whatever
+// handler there is. Threads block all signals to leave them to others, and do not mean faults.
 thread_local bool faults_open = false;
 
 void UnblockFaults() {
@@ -48,7 +48,7 @@ void UnblockFaults() {
   pthread_sigmask(SIG_UNBLOCK, &faults, nullptr);
 }
 
-// Each byte stays as it is, whoever else changes it. No sanitizer is to know better what is there.
+// Leaves each byte as it is, even if others change it. No sanitizer may check this access.
 template <bool kWrite>
 __attribute__((noinline, no_sanitize("address", "thread", "undefined"))) void TouchPages(uint8_t* memory,
                                                                                          size_t length) {
@@ -61,7 +61,7 @@ __attribute__((noinline, no_sanitize("address", "thread", "undefined"))) void To
   }
 }
 
-// False: `access` faulted.
+// Returns false if `access` faulted.
 template <typename Access>
 bool Guarded(const Access& access) {
   if (!faults_open) {

@@ -1,14 +1,14 @@
-// ProgramPages says whether the program's memory is still what it registered: a program may unmap
-// or protect it meanwhile, or cut off the file behind it. A kernel has pinned its pages; here an
-// access would end the process. So the NIC asks before each access, and a request fails as if its
-// key were none.
+// ProgramPages checks that the program's memory is still as registered: a program may have unmapped
+// or protected it, or cut off the file behind it. A kernel has pinned its pages; here an access
+// would end the process. So the NIC asks before each access, and a request fails as if its key were
+// invalid.
 //
-// To ask is to touch each page, or to write there, which costs some ten nanoseconds more than to
-// write unasked. Where that faults, the signal (SIGSEGV or SIGBUS) leads back to who asked; all
-// others go on to the handler that there was.
+// The check touches each page, or writes there, which costs some ten nanoseconds more than to write
+// unchecked. If that faults, the signal (SIGSEGV or SIGBUS) leads back to the check; all others go
+// on to the handler before ours.
 //
-// What the program has mapped at the same place instead is not told apart.
-// Thread rule: any thread.
+// Other memory that the program has mapped at the same place is not noticed. Thread rule: any
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@ namespace tokamak::verbs::kernel {
 
 class ProgramPages final : public soft::HostMemory {
  public:
-  // Those signals come here from now on; called again it does nothing. A program that takes them
-  // later, and hands on to nobody what is not its own, is ended as before.
+  // Installs our handler for these signals, once. A program that takes them later, and does not
+  // hand on foreign ones, is ended as before.
   static void TakeFaults();
 
   bool MayRead(const uint8_t* memory, size_t length) const override;

@@ -1,4 +1,4 @@
-// ProviderRing is a queue in memory that a program's provider library (librxe) and we share: work
+// ProviderRing is a queue in memory shared with a program's provider library (librxe): work
 // requests one way, completions the other (rxe_queue_buf in rdma/rdma_user_rxe.h).
 //
 // The program can write all of it at any time. So sizes are kept here, an index is masked whenever
@@ -7,8 +7,8 @@
 //   consumer_index            producer_index
 //        |  filled               |  free            one element always stays free
 //
-// Thread rule: the program works at the one end in threads of its own; the other end is ours, under
-// one lock.
+// Thread rule: the program uses one end in threads of its own; the other end is ours, under one
+// lock.
 #pragma once
 
 #include <atomic>
@@ -23,11 +23,11 @@ namespace tokamak::verbs::kernel {
 
 class ProviderRing final {
  public:
-  // A ring that holds `least` elements of `element_size` bytes, or more: capacity() says. Null
-  // without memory.
+  // Makes a ring of at least `least` elements of `element_size` bytes, see capacity(). Null without
+  // memory.
   static std::unique_ptr<ProviderRing> Make(RingMemory& memory, uint32_t least, uint32_t element_size);
 
-  // How many elements it holds.
+  // Most elements in it.
   uint32_t capacity() const { return mask_; }
   // Where the program maps it.
   const mminfo& place() const { return block_->place(); }
@@ -36,14 +36,14 @@ class ProviderRing final {
   void* at(uint32_t index) const { return header().data + (static_cast<size_t>(index & mask_) << log2_size_); }
   uint32_t element_size() const { return uint32_t{1} << log2_size_; }
 
-  // As the program moved them, masked.
+  // The program's indices, masked.
   uint32_t producer() const { return Load(header().producer_index); }
   uint32_t consumer() const { return Load(header().consumer_index); }
 
-  // Elements between them; as much as the program can make of it.
+  // Elements between them, by the program's index.
   uint32_t filled() const { return (producer() - consumer()) & mask_; }
 
-  // As we move them.
+  // Our indices.
   void SetProducer(uint32_t index) { Store(header().producer_index, index); }
   void SetConsumer(uint32_t index) { Store(header().consumer_index, index); }
 

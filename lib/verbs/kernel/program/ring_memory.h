@@ -14,7 +14,7 @@
 
 namespace tokamak::verbs::kernel {
 
-// What mappings of it are called in /proc/PID/maps begins with this.
+// Prefix of the name of its mappings in /proc/PID/maps.
 constexpr char kRingMapping[] = "/memfd:tokamak-uverbs";
 
 class RingMemory final {
@@ -37,14 +37,14 @@ class RingMemory final {
     const mminfo place_;
   };
 
-  // Null where there is no memory, or no descriptor.
+  // Null without memory or a descriptor.
   static std::unique_ptr<RingMemory> Make();
 
-  // Zeros, page-aligned. Null without memory. Where a block was is not used again; what it held is
-  // given back.
+  // Returns zeros, page-aligned; null without memory. A dropped block's memory is freed, its place
+  // is not used again.
   std::unique_ptr<Block> Allocate(size_t size);
 
-  // Another descriptor of the memory, closed on exec; -1 without one.
+  // Returns another descriptor of the memory, closed on exec; -1 without one.
   int Duplicate() const;
 
  private:

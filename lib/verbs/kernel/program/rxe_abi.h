@@ -1,8 +1,8 @@
-// What rdma_rxe and its provider library share in memory (rdma/rdma_user_rxe.h). That header brings
-// the kernel's names of Internet addresses, which libc's must come before.
+// Structs that rdma_rxe and its provider library share in memory (rdma/rdma_user_rxe.h). That
+// header includes the kernel's names of Internet addresses, which must come after libc's.
 //
-// It is C: there an empty struct has no size, in C++ it has one, so what the header puts behind one
-// (the data of rxe_dma_info) is elsewhere for us. Sizes and places are those named here.
+// It is C: there an empty struct has no size, in C++ it has one, so fields behind one (the data of
+// rxe_dma_info) are elsewhere for us. Use the sizes and offsets below.
 #pragma once
 
 #include <netinet/in.h>
@@ -13,7 +13,7 @@
 
 namespace tokamak::verbs::kernel {
 
-// A work request up to its sges, or its inline data.
+// Bytes of a work request up to its sges, or its inline data.
 constexpr size_t kDmaHeader = offsetof(rxe_dma_info, reserved) + sizeof(rxe_dma_info::reserved);
 constexpr size_t kSendHeader = offsetof(rxe_send_wqe, dma) + kDmaHeader;
 constexpr size_t kReceiveHeader = offsetof(rxe_recv_wqe, dma) + kDmaHeader;

@@ -1,4 +1,4 @@
-// Between the numbers of the kernel's ABI, which are ibverbs', and ours.
+// Translation between the numbers of the kernel's ABI, which are ibverbs', and ours.
 //
 // Thread rule: none, pure functions.
 #pragma once
@@ -12,14 +12,14 @@
 
 namespace tokamak::verbs::kernel {
 
-// What the kernel answers where a call of ours fails. (docs/verbs.md, Errors of calls)
+// Returns the kernel's answer for a failed call of ours. (docs/verbs.md, Errors of calls)
 int ErrnoOf(const absl::Status& status);
 
-// Access rights of the ABI (IB_UVERBS_ACCESS_*), those that we know; the others are to be looked at
-// by the caller.
+// Translates the known access rights of the ABI (IB_UVERBS_ACCESS_*); the caller checks the others.
 Access AccessOf(uint32_t flags);
 
-// Rights that a region may be given: known, or optional and so ignored. (ib_check_mr_access)
+// Returns whether a region may be given these rights: known, or optional and so ignored.
+// (ib_check_mr_access)
 bool IsRegionAccess(uint32_t flags);
 
 // ibv_wc_status.
@@ -28,14 +28,14 @@ uint32_t StatusNumber(CompletionStatus status);
 // ibv_wc_opcode.
 uint32_t OpcodeNumber(CompletionOpcode opcode);
 
-// What the specification calls "wait for ever" (0) is the longest time here: 2.4 hours.
+// Longest time, 2.4 hours, used for the specification's "wait for ever" (0).
 constexpr uint8_t kLongestTimeout = 31;
 
-// ibv_mtu, 1 to 5, from bytes and back; 0 for what is none.
+// ibv_mtu, 1 to 5, from bytes and back; 0 if invalid.
 uint8_t MtuNumber(uint32_t bytes);
 uint32_t MtuBytes(uint8_t number);
 
-// A completion as providers read it.
+// Returns a completion in the providers' form.
 ib_uverbs_wc ToWorkCompletion(const Completion& completion, uint64_t request);
 
 // A RoCE v2 GID is an IP address.
