@@ -43,7 +43,7 @@ constexpr char kFooter[] =
     "Errors are one line on standard error; with --json that is {\"error\": CODE, \"message\": TEXT}.\n"
     "Control characters, and bytes that are not UTF-8, are printed as \\xHH; JSON has the latter as \\xHH, too.";
 
-// A command that a package of its own enters and runs as a whole, without a daemon.
+// Returns a command that its package enters and runs as a whole, without a daemon.
 template <typename OwnFlags>
 Command OfPackage(const char* name, void (*add)(CLI::App& app, OwnFlags& own),
                   int (*run)(const OwnFlags& own, bool json)) {
@@ -84,7 +84,7 @@ std::vector<Command> AllCommands() {
 }
 
 void DescribeCommandLine(CLI::App& app, Flags& flags, const std::vector<Command>& commands) {
-  app.formatter(std::make_shared<daemon::HelpFormat>());  // of every command: they inherit it
+  app.formatter(std::make_shared<daemon::HelpFormat>());  // inherited by every command
   app.footer(kFooter);
   app.require_subcommand(1);
   app.fallthrough();

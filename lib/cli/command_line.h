@@ -1,5 +1,5 @@
-// The one table of tok's commands, and the flags of every command. `tok help` prints them; man pages
-// and completion are made of that (lib/cli/pages/help_pages.py).
+// The table of tok's commands, and the flags of every command. `tok help` prints them; man pages
+// and completion are generated from that (lib/cli/pages/help_pages.py).
 #pragma once
 
 #include <vector>
@@ -10,10 +10,10 @@
 
 namespace tokamak::cli {
 
-// In the order in which they are listed.
+// Returns all commands in the order of the help.
 std::vector<Command> AllCommands();
 
-// Enters everything into `app`, which will write to `flags` and to the commands' own.
+// Enters everything into `app`, which writes to `flags` and to the commands' own.
 void DescribeCommandLine(CLI::App& app, Flags& flags, const std::vector<Command>& commands);
 
 }  // namespace tokamak::cli

@@ -38,7 +38,7 @@ int Talk(const Flags& flags, const Command& command, const Command::RunWithDaemo
   const Interruption interruption([&] {
     const absl::Status taken_back = undo.Interrupt();
     if (command.is_endless) return;
-    if (isatty(STDERR_FILENO) == 1) std::cerr << "\r\033[K";  // where a progress bar may stand
+    if (isatty(STDERR_FILENO) == 1) std::cerr << "\r\033[K";  // a progress bar may stand there
     const std::string left =
         taken_back.ok() ? "" : absl::StrCat("; something is left half done: ", taken_back.message());
     PrintError(flags.json, absl::CancelledError(absl::StrCat("interrupted", left)));
@@ -50,8 +50,7 @@ int Talk(const Flags& flags, const Command& command, const Command::RunWithDaemo
   return run({*client, undo, flags, *socket});
 }
 
-// What CLI11 took, brought into shape. Later commands are given in other folders, so paths are
-// whole.
+// Completes the parsed flags. Later commands are given in other folders, so paths become absolute.
 absl::Status Complete(Flags& flags) {
   std::error_code error;
   flags.state = std::filesystem::absolute(flags.state, error).lexically_normal().string();
@@ -63,15 +62,15 @@ absl::Status Complete(Flags& flags) {
   return absl::OkStatus();
 }
 
-// Descriptors 0 to 2 may have been closed by whoever started us: what we open must not be taken for
-// standard output. Writing to it fails all the same.
+// Opens descriptors 0 to 2 if our parent closed them: no file of ours must be taken for standard
+// output. Writing to it still fails.
 void OccupyStandardDescriptors() {
   int opened = 0;
   while (opened >= 0 && opened <= STDERR_FILENO) opened = open("/dev/null", O_RDONLY);
   if (opened > STDERR_FILENO) close(opened);
 }
 
-// Also before the flags are understood.
+// Works also before the flags are parsed.
 bool WantsJson(int argc, char** argv) {
   return std::any_of(argv, argv + argc, [](const char* argument) { return std::strcmp(argument, "--json") == 0; });
 }
@@ -108,7 +107,7 @@ int Main(int argc, char** argv) {
   int code = 1;
   try {
     code = Run(argc, argv);
-  } catch (const std::exception& error) {  // of a library: a mistake of ours, but a user gets a line nevertheless
+  } catch (const std::exception& error) {  // of a library: our mistake, but the user gets a line
     PrintError(WantsJson(argc, argv), absl::InternalError(absl::StrCat("unexpected error: ", error.what())));
   }
   return FinishOutput(WantsJson(argc, argv), code);

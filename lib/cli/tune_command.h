@@ -1,4 +1,4 @@
-// `tok tune`: which two nodes it measures between (tune/command.h measures).
+// `tok tune`: chooses the two nodes (tune/command.h measures).
 #pragma once
 
 #include "lib/cli/common/command.h"

@@ -30,35 +30,36 @@
 
 namespace tokamak::daemon {
 
-// A node that is not in the directory by then is ready all the same: its own programs are served.
+// After this time the daemon is ready even without the directory: its own programs are served.
 constexpr base::Duration kJoinPatience = base::Seconds(3);
 
 class Daemon final {
  public:
-  // Opens everything, or says in one line what is wrong and what to do, leaving nothing behind.
-  // Enters the directory once the loop runs; a directory that is out of reach is tried again and
+  // Opens everything. An error says in one line what is wrong and what to do; nothing is left
+  // behind. Enters the directory once the loop runs; one that is out of reach is tried again and
   // again.
-  // Touching much memory takes seconds: `stop_asked` is looked at meanwhile, and ends the start
+  // Touching much memory takes seconds: `stop_asked` is polled meanwhile, and ends the start
   // (kCancelled).
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(os::EpollLoop& loop, const DaemonOptions& options,
                                                        const std::function<bool()>& stop_asked);
   ~Daemon();
 
-  // Of the directory, on the loop. OK: the node is in it, which is the last word. kAlreadyExists:
-  // another node that is alive has its name. Else: it is not in it after kJoinPatience, and why.
+  // Reports the directory's answers, on the loop. OK, the last one: the node is in it.
+  // kAlreadyExists: another live node has its name. Else the reason why it is not in it after
+  // kJoinPatience.
   void OnStanding(std::function<void(const absl::Status&)> told);
 
-  // With --evacuate first hands what was put here over to other nodes. Leaves the directory, takes
-  // no more clients, waits for peers that still read from us or have not all that we sent them (at
-  // most options.drain), then `done`. Destroy the daemon after.
+  // With --evacuate first hands the objects put here over to other nodes. Leaves the directory,
+  // takes no more clients, waits at most options.drain for peers that still read from us or lack
+  // bytes that we sent; then runs `done`. Destroy the daemon after.
   void Drain(std::function<void()> done);
 
-  // Takes over what a daemon can change while it runs: how it will drain (drain, evacuate) and the
-  // quota of programs. The rest of `options` is not looked at.
+  // Takes over the options that may change while it runs: drain, evacuate and the programs' quota.
+  // Ignores the others.
   void Reload(const DaemonOptions& options);
 
   node::Node& node() { return machine_->node(); }
-  // Of --trace; null: none.
+  // The log of --trace; null: none.
   base::PhaseLog* phases() { return trace_ == nullptr ? nullptr : &trace_->log(); }
 
  private:
@@ -74,7 +75,7 @@ class Daemon final {
   absl::Status ServeClients();
   std::shared_ptr<const HttpHosts> OwnHosts() const;
   absl::Status ServeHttp();
-  // Of the devices only how many they are: what they count may have to be read from the kernel.
+  // Leaves the devices' counts empty: they may have to be read from the kernel.
   NodeSnapshot SnapshotWithoutDevices() const;
   NodeSnapshot Snapshot() const;
   node::NodeNumbers SayNumbers() const;
@@ -91,13 +92,13 @@ class Daemon final {
   std::unique_ptr<node::Machine> machine_;
   std::unique_ptr<SessionContext> session_context_;
   std::unique_ptr<ClientServer> clients_;
-  absl::Status standing_;  // what the directory answered last
+  absl::Status standing_;  // the directory's last answer
   std::function<void(const absl::Status&)> on_standing_;
   base::Timer patience_;
   base::Pending evacuation_;
   base::Time began_;
   bool draining_ = false;
-  // What --http shows; null without it. The server's threads ask the desk, which is closed first.
+  // For --http; null without it. The server's threads ask the desk, which is closed first.
   std::unique_ptr<LoopDesk> desk_;
   std::unique_ptr<StatusSite> site_;
   std::unique_ptr<HttpServer> http_;

@@ -1,4 +1,4 @@
-// tokd: the daemon of one node. See daemon.h for what it is made of, options.h for its flags.
+// tokd: the daemon of one node. Its parts: daemon.h; its flags: options.h.
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -24,8 +24,8 @@
 namespace tokamak::daemon {
 namespace {
 
-// SIGTERM, SIGINT and SIGHUP as a descriptor. Blocked before any thread starts, so that no other thread
-// takes them.
+// Returns SIGTERM, SIGINT and SIGHUP as a descriptor. Blocks them before any thread starts, so that
+// no other thread takes them.
 os::FileDescriptor TakeSignals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -34,11 +34,11 @@ os::FileDescriptor TakeSignals() {
   sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);  // a file that may not grow (ulimit -f) is an error of who writes it
+  signal(SIGXFSZ, SIG_IGN);  // a file that may not grow (ulimit -f) is an error of its writer
   return os::FileDescriptor(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
-// Whether one that ends us waits already: while the daemon starts, nobody reads the descriptor.
+// Returns true if a signal to end is pending: while the daemon starts, nobody reads the descriptor.
 bool StopAsked() {
   sigset_t waiting;
   sigpending(&waiting);
@@ -67,7 +67,7 @@ int Main(int argc, char** argv) {
   manager.KeepAlive(loop);
 
   Phase phase = Phase::kStarting;
-  absl::Status refused;  // by the directory: the start ends with it
+  absl::Status refused;  // by the directory: ends the start
   std::string ready;
   (*daemon)->OnStanding([&](const absl::Status& standing) {
     if (phase == Phase::kDraining || (phase == Phase::kReady && !standing.ok())) return;
@@ -85,7 +85,7 @@ int Main(int argc, char** argv) {
               << std::endl;
   });
 
-  // SIGHUP reads the flags again. Of the others the first drains; a second one ends at once.
+  // SIGHUP reads the flags again. The first other signal drains; a second one ends at once.
   Reload reload(argc, argv, flags);
   const os::FdWatch watch = loop.Watch(signals.get(), EPOLLIN, [&](uint32_t) {
     signalfd_siginfo info{};
@@ -120,7 +120,7 @@ int main(int argc, char** argv) {
   google::InitGoogleLogging(argv[0]);
   try {
     return tokamak::daemon::Main(argc, argv);
-  } catch (const std::exception& error) {  // of a library: a mistake of ours, but a user gets a line nevertheless
+  } catch (const std::exception& error) {  // of a library: our mistake, but the user gets a line
     std::cerr << "tokd: unexpected error: " << error.what() << std::endl;
     return 1;
   }

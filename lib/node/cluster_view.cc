@@ -32,7 +32,7 @@ base::Pending ClusterView::Look(Callback done) {
   return asker;
 }
 
-// Nobody waits any more. What was under way is incomplete, and not shown to others.
+// Nobody waits any more. The view under way is incomplete, and not shown to others.
 void ClusterView::Stop() {
   if (step_ == Step::kAskingNodes) viewed_at_.reset();
   step_ = Step::kIdle;
@@ -98,7 +98,7 @@ void ClusterView::AskNext() {
 void ClusterView::Answered(size_t place, const absl::StatusOr<absl::Span<const uint8_t>>& reply) {
   Entry& entry = view_.nodes[place];
   if (reply.ok()) {
-    entry.numbers = NodeNumbers::Decode(*reply);  // of another release it may have none
+    entry.numbers = NodeNumbers::Decode(*reply);  // none: of another release
     if (entry.state == NodeState::kAlive) entry.unheard_for = base::Duration();
   } else if (entry.state == NodeState::kAlive) {
     entry.state = NodeState::kSuspected;
@@ -108,13 +108,13 @@ void ClusterView::Answered(size_t place, const absl::StatusOr<absl::Span<const u
   AskNext();
 }
 
-// In a task of its own: nobody is told inside Look.
+// In a task of its own: no callback runs inside Look.
 void ClusterView::TellSoon() {
   step_ = Step::kTelling;
   telling_ = services_.loop.Post([this] { Tell(); });
 }
 
-// Whoever looks from inside an answer asks anew, or has the same view.
+// A Look from inside an answer asks anew, or gets the same view.
 void ClusterView::Tell() {
   step_ = Step::kIdle;
   const View view = view_;

@@ -1,15 +1,15 @@
-// ClusterView asks all nodes of the cluster what they say of themselves: the directory who they
-// are, and then each of them, at once. Whichever node is asked shows them all.
+// ClusterView asks every node of the cluster for its numbers: first the directory for the nodes,
+// then all of them at once. Any node can show the whole cluster.
 //
-//   idle --Look--> the directory is asked --> the nodes are asked --> told, and good for a moment
+//   idle --Look--> directory is asked --> nodes are asked --> answered, and good for a moment
 //
-// However many look, one question is under way; what it found serves who comes within kGoodFor of
-// its end. A node that does not answer is suspected, and one that the directory has not heard of
-// for its lease is silent: both are shown, with what the directory knows. While the directory is
-// away the nodes that it named last are asked.
+// All askers share one question; its result also serves who comes within kGoodFor of its end. A
+// node that does not answer is suspected, and one that the directory has not heard of for its lease
+// is silent: both are shown with what the directory knows. While the directory is away, the nodes
+// that it named last are asked.
 //
-// Bounds: a look ends within kDirectoryDeadline and kNodesDeadline; kMaxAsked nodes are asked, by
-// name, kAtOnce at once. Thread rule: the node's control loop.
+// Bounds: a look ends within kDirectoryDeadline + kNodesDeadline; at most kMaxAsked nodes are
+// asked, in order of name, kAtOnce at once. Thread rule: the node's control loop.
 #pragma once
 
 #include <cstddef>
@@ -50,21 +50,21 @@ class ClusterView final {
     directory::NodeInfo node;
     NodeState state = NodeState::kAlive;
     base::Duration unheard_for;          // since it answered, or the directory heard of it
-    std::optional<NodeNumbers> numbers;  // none: it did not say
+    std::optional<NodeNumbers> numbers;  // none: it did not answer with any
   };
   struct View {
-    bool located = false;      // the directory answered; else these are those that it named last
+    bool located = false;      // true if the directory answered; else the nodes are those that it named last
     std::vector<Entry> nodes;  // by name
   };
   using Callback = std::function<void(const View&)>;  // valid during the call
 
-  // What it works with. All references must outlive it.
+  // All references must outlive it.
   struct Services {
     base::EventLoop& loop;
     directory::Directory& directory;
     transport::Caller& nodes;  // of the service kNumbers
     const directory::NodeInfo& self;
-    std::function<NodeNumbers()> own;  // what this node says
+    std::function<NodeNumbers()> own;  // this node's numbers
   };
 
   explicit ClusterView(Services services) : services_(std::move(services)) {}
@@ -76,7 +76,7 @@ class ClusterView final {
 
  private:
   enum class Step : uint8_t { kIdle, kAskingDirectory, kAskingNodes, kTelling };
-  // One who waits; on the list until it is told or dropped.
+  // Somebody who waits; on the list until answered or dropped.
   struct Asker final : base::Handle {
     Asker(ClusterView& v, Callback d) : view(&v), done(std::move(d)) {}
     ~Asker() override;
@@ -97,13 +97,13 @@ class ClusterView final {
 
   const Services services_;
   Step step_ = Step::kIdle;
-  View view_;                                   // the last, or the one that is being made
+  View view_;                                   // the last, or the one being made
   std::optional<base::Time> viewed_at_;         // the end of the last
-  std::vector<directory::RosterEntry> roster_;  // what the directory said last
-  base::Time named_at_;                         // when
+  std::vector<directory::RosterEntry> roster_;  // the directory's last answer
+  base::Time named_at_;                         // when it came
   base::Pending directory_call_;
-  std::vector<base::Pending> calls_;  // of the nodes in view_
-  size_t next_ = 0;                   // of these
+  std::vector<base::Pending> calls_;  // to the nodes in view_
+  size_t next_ = 0;                   // of the nodes in view_
   size_t open_ = 0;
   base::Time ask_until_;
   base::Timer telling_;

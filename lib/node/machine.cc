@@ -10,7 +10,7 @@ namespace {
 
 constexpr base::Duration kDrainStep = base::Milliseconds(20);
 
-// Streams of random numbers, each of its own.
+// Numbers of the streams of random numbers.
 enum Stream : uint64_t { kGenerations = 1, kNode = 2, kDirectory = 3, kFirstEngine = 16 };
 
 void CallOn(EngineLoop* own, absl::FunctionRef<void()> call) { own == nullptr ? call() : own->CallOn(call); }
@@ -56,7 +56,7 @@ absl::Status Machine::OpenEngines(MachineParts& parts, const MachineOptions& opt
   return absl::OkStatus();
 }
 
-// No peer touches the store any more; then those who use the links may go.
+// The order matters: first no peer touches the store any more; then the users of the links may go.
 Machine::~Machine() {
   StopEngines();
   node_.reset();
@@ -85,7 +85,7 @@ void Machine::CheckDrained() {
   drain_timer_ = control_.RunAfter(kDrainStep, [this] { CheckDrained(); });
 }
 
-// What was copied into messages is pinned no more, but the peers may not have it yet.
+// Bytes copied into messages are no longer pinned, but the peers may not have them yet.
 void Machine::DrainEngines() {
   drain_timer_ = control_.RunAt(drain_until_, [this] { drained_(); });
   engines_to_drain_ = engines_.size();

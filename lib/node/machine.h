@@ -1,17 +1,15 @@
-// Machine is one whole node, assembled once for all worlds: store, engines, directory and node, on
+// Machine is one whole node (store, engines, directory and node), assembled once for all worlds, on
 // loops that it is given.
 //
-// tokd, the simulated cluster, benchmarks and tests differ in their loops, their memory and their
-// devices, and in nothing else:
+// tokd, the simulated cluster, benchmarks and tests differ only in their loops, memory and devices:
 //
 //   arena -> Store      rails (devices) -> engines (EngineHost and EngineLink) -> directory -> Node
 //
 // The first engine shares the control loop, so that a small object takes the short way: its get
-// runs to completion on one thread. Others are for bulk, each on a loop of its own.
+// runs to completion on one thread. The other engines are for bulk, each on a loop of its own.
 //
-// They are made in the order in which they need each other and dropped in the reverse.
-// Thread rule: the control loop's thread. Set-up and tear-down cross to the engines' threads here
-// and nowhere else.
+// They are made in the order in which they need each other and dropped in reverse. Thread rule: the
+// control loop's thread. Only set-up and tear-down, here, cross to the engines' threads.
 #pragma once
 
 #include <functional>
@@ -34,38 +32,39 @@
 
 namespace tokamak::node {
 
-// Where an engine lives.
+// The loop that an engine lives on.
 class EngineLoop {
  public:
   virtual ~EngineLoop() = default;
 
   virtual base::EventLoop& loop() = 0;
 
-  // Runs `call` where the loop runs, and returns when it has.
+  // Runs `call` on the loop and returns when it has run.
   virtual void CallOn(absl::FunctionRef<void()> call) = 0;
 
-  // No task of it runs any more.
+  // Ends the loop: none of its tasks runs afterwards.
   virtual void Stop() = 0;
 };
 
-// The directory of a node, and what other nodes may ask of it.
+// The directory of a node, and the service that it may have for other nodes.
 class DirectoryHost {
  public:
   virtual ~DirectoryHost() = default;
   virtual directory::Directory& directory() = 0;
 
-  // Registers with this node what others may ask of it; nothing unless the directory is served here.
+  // Registers the directory's service with `node`; does nothing unless the directory is served
+  // here.
   virtual void Serve(Node& node) = 0;
 };
 
-// What a machine is made of. All that is named must outlive it.
+// The parts of a machine. All references must outlive it.
 struct MachineParts {
   base::EventLoop& control;
   std::vector<std::unique_ptr<EngineLoop>> bulk;  // none: the first engine moves everything
   absl::Span<uint8_t> arena;                      // 64-byte aligned, known to all rails
-  absl::Span<const transport::Rail> rails;        // of the first engine; looked at during Assemble
+  absl::Span<const transport::Rail> rails;        // of the first engine; used during Assemble only
   absl::Span<const transport::Rail> bulk_rails;   // of the others; may be the same
-  // Opens the directory, given the first engine and random numbers of this life's own.
+  // Opens the directory, given the first engine and a stream of random numbers of this life.
   std::function<absl::StatusOr<std::unique_ptr<DirectoryHost>>(EngineLink&, base::Random)> directory;
   base::Trace& trace;
 };
@@ -75,14 +74,14 @@ struct MachineOptions {
   store::Options store;
   verbs::Address listen;  // engine i listens on port + i; port 0: any
   transport::EndpointOptions endpoint;
-  size_t max_engine_calls = kMaxEngineCalls;  // of each engine; fewer where a test is to reach the bound
-  uint64_t seed = 1;                          // a stream of its own for each life of each node
+  size_t max_engine_calls = kMaxEngineCalls;  // of each engine; fewer in tests of the bound
+  uint64_t seed = 1;                          // differs for each life of each node
 };
 
 class Machine final {
  public:
-  // Says in one line what is wrong and what to do, leaving nothing behind. The node has not joined
-  // the directory yet: Start.
+  // An error says in one line what is wrong and what to do; nothing is left behind. The node joins
+  // the directory only with Start.
   static absl::StatusOr<std::unique_ptr<Machine>> Assemble(MachineParts parts, const MachineOptions& options);
   ~Machine();
   Machine(const Machine&) = delete;
@@ -91,12 +90,12 @@ class Machine final {
   // See Node::Start.
   void Start(std::function<void(const absl::Status&)> answered) { node_->Start(std::move(answered)); }
 
-  // Leaves the directory and waits for peers that still read from us or have not all that we sent
-  // them, at most `limit`; then runs `done`. Drop the machine after.
+  // Leaves the directory and waits, at most `limit`, for peers that still read from us or have not
+  // yet all that we sent them; then runs `done`. Drop the machine after.
   void Drain(base::Duration limit, std::function<void()> done);
 
   // Ends transfers and connections, so that peers see them disconnect, and the engines' loops.
-  // Nothing comes or goes any more.
+  // Nothing is sent or received afterwards.
   void StopEngines();
 
   store::Store& store() { return *store_; }

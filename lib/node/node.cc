@@ -76,7 +76,7 @@ void Node::Leave(std::function<void(const absl::Status&)> left) {
   membership_.Leave(std::move(left));
 }
 
-// ---- what the peers of one engine ask of us
+// ---- calls of one engine's peers
 
 void Node::Serve(Served& served) {
   EngineLink::Handlers handlers;
@@ -96,7 +96,7 @@ void Node::PinFor(Served& served, uint64_t pin, const base::ObjectVersion& versi
   }
   const std::optional<store::Location> here = store_.Find(version.id);
   if (!here.has_value() || here->generation != version.generation) {
-    membership_.Recheck(version);  // the peer was told that it is here
+    membership_.Recheck(version);  // the peer believes that it is here
     return served.engine->Pinned(pin, absl::NotFoundError("the object is not here any more"));
   }
   const absl::StatusOr<store::Location> place = store_.Acquire(version.id, served.owner);
@@ -109,7 +109,7 @@ void Node::PinFor(Served& served, uint64_t pin, const base::ObjectVersion& versi
 
 void Node::UnpinFor(Served& served, uint64_t pin) {
   const auto found = served.pins.find(pin);
-  if (found == served.pins.end()) return;  // it was refused
+  if (found == served.pins.end()) return;  // the pin was refused
   CHECK(store_.Release(found->second, served.owner).ok());
   served.pins.erase(found);
 }
@@ -192,7 +192,7 @@ base::Pending Node::Answer(const BringAllRequest& request, const Services::Reply
   return nullptr;
 }
 
-// Another node's program wishes them here.
+// A program of another node wants the objects here.
 base::Pending Node::Answer(const PushRequest& request, const Services::Reply& reply) {
   const directory::Host& host = reply.peer().ip;
   if (!brought_.MayTake(host, request.ids.size())) {
@@ -229,9 +229,9 @@ base::Pending Node::HandleNumbersCall(absl::Span<const uint8_t> request, const S
   return nullptr;
 }
 
-// A peer has pulled what is here, or is brought it now, and the directory has not entered it. As
-// long as this node is not fenced, whatever is deleted from now on is told to it, and it has the
-// deletion reach the peer. Returns for how long; nothing: it does not vouch.
+// A peer pulled this content, or is brought it now, and the directory has not entered it. As long
+// as this node is not fenced, it learns of each deletion from now on and has it reach the peer.
+// Returns for how long; nullopt: it does not vouch.
 std::optional<base::Duration> Node::VouchFor(const base::ObjectVersion& version, const verbs::Address& node,
                                              base::Duration lifetime) {
   const std::optional<base::Time> until = membership_.DeletionsReachUntil(version);
@@ -240,7 +240,7 @@ std::optional<base::Duration> Node::VouchFor(const base::ObjectVersion& version,
   return std::min(*until - loop_.Now(), lifetime - options_.membership.directory_deadline);
 }
 
-// Nothing: this content is not here.
+// Returns nullopt if this content is not here.
 std::optional<store::Location> Node::PlaceOf(const base::ObjectVersion& version) const {
   const std::optional<store::Location> here = store_.Find(version.id);
   return here.has_value() && here->generation == version.generation ? here : std::nullopt;
@@ -251,15 +251,15 @@ bool Node::MayBring(const store::Location& here) const {
          here.data_size + here.metadata_size + BringAnswer::kBesideContents <= object_caller_.max_call_size();
 }
 
-// Who is brought something announces it at once. Should the directory be away just then, the copy
-// goes, and may be brought again: a longer word would have deletions wait for a node that has left.
-// What the peer is told is shorter by a deadline of the directory's: clocks differ.
+// A peer that is brought an object announces it at once. If the directory is away just then, the
+// copy goes, and may be brought again: a longer promise would have deletions wait for a node that
+// has left. The peer is promised less by a deadline of the directory: clocks differ.
 base::Duration Node::VouchLifetime(bool brings) const {
   const bool entered_soon = brings && !membership_.directory_away();
   return entered_soon ? options_.membership.directory_deadline * 3 : VouchOptions(options_).lifetime;
 }
 
-// ---- what the programs of this machine ask
+// ---- calls of this machine's programs
 
 base::Pending Node::Get(absl::Span<const base::ObjectId> ids, const GetOptions& options, store::Owner who,
                         GetCallback done) {
@@ -312,8 +312,8 @@ base::Pending Node::BeginDelete(const base::ObjectId& id, DeleteCallback done) {
           "nothing was deleted: the directory is away, so the holders are not known; try again"));
     });
   }
-  // What was put a moment ago is announced first: what a directory that has just begun does not
-  // know it cannot delete.
+  // An object put a moment ago is announced first: a directory that has just begun cannot delete
+  // what it does not know.
   if (const auto here = store_.Find(id); here.has_value() && membership_.IsUnannounced({id, here->generation})) {
     membership_.Recheck({id, here->generation});
   }
@@ -338,7 +338,7 @@ ObjectKeep::Services Node::KeepServices() {
   return {loop_, store_, pulls_, membership_, dropped_, evacuations_, options_.membership.directory_deadline};
 }
 
-// Beyond the bound whoever finds the next one named will do it.
+// Beyond the bound, the next node to find it named does this.
 void Node::OnDeletedIsNamed(const base::ObjectVersion& version) {
   if (carried_on_.size() >= kMaxCarriedOn || carried_on_.count(version) != 0) return;
   carried_on_[version] = std::make_unique<ObjectDelete>(
@@ -373,14 +373,14 @@ base::Pending Node::Locate(const base::ObjectId& id, base::Duration wait, Locate
   return directory_.Locate(request, [this, id, done = std::move(done)](absl::StatusOr<directory::LocatedObject> info) {
     if (info.ok()) places_.Remember(id, *info, loop_.Now());
     if (absl::IsUnavailable(info.status()) || absl::IsDeadlineExceeded(info.status())) membership_.Suspect();
-    // A time-out would be the asker's own.
+    // A time-out would mean the asker's own.
     if (absl::IsDeadlineExceeded(info.status())) info = absl::UnavailableError(info.status().message());
     done(std::move(info));
   });
 }
 
 void Node::Drop(const base::ObjectVersion& version, const absl::Status& why) {
-  // What only lost its id to another content may come back, should that be deleted.
+  // A version that only lost its id to another content may come back if that one is deleted.
   if (!absl::IsAlreadyExists(why)) {
     dropped_.Remember(version);
     vouched_.Drop(version);

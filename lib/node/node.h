@@ -1,13 +1,13 @@
-// Node joins the three: a store of objects, a directory of who holds them, and the engines that
-// move them.
+// Node joins a store of objects, a directory of who holds them, and the engines that move them.
 //
 // It answers the programs of its machine (gets that pull what is missing, deletes that reach every
 // holder) and serves its peers (pins for their pulls, calls). It names no implementation and runs
 // on one loop, in a daemon as in a simulation.
 //
-//   Get -> store (here?) -> PullTable -> directory, Peers -> EngineLink -> transport -> Seal -> the get's answer
+//   Get -> store (here?) -> PullTable -> directory, Peers -> EngineLink -> transport -> Seal
+//       -> the get's answer
 //
-// What it promises is written in docs/consistency.md.
+// Its promises: docs/consistency.md.
 //
 // Thread rule: the control loop. No callback runs inside the call that asked for it.
 #pragma once
@@ -53,7 +53,7 @@ namespace tokamak::node {
 struct NodeOptions {
   directory::NodeId id;
   uint64_t incarnation = 1;
-  std::string device;  // for people
+  std::string device;  // shown to people
   MembershipOptions membership;
   PeersOptions peers;
   PullOptions pulls;
@@ -61,12 +61,12 @@ struct NodeOptions {
 };
 
 struct GetOptions {
-  base::Duration timeout;  // zero: only what is here now
+  base::Duration timeout;  // zero: only objects that are here now
   transport::Protocol protocol = transport::Protocol::kAuto;
-  bool local_only = false;  // do not pull
+  bool local_only = false;  // true if missing objects are not pulled
 };
 
-// One object of a get: its place, pinned once for the owner that asked, or why it is not there.
+// One object of a get: its place, pinned once for the asking owner, or why it is missing.
 struct GetResult {
   base::ObjectId id;
   std::optional<store::Location> location;
@@ -76,10 +76,10 @@ struct GetResult {
 class Node final : public Copies {
  public:
   using GetCallback = std::function<void(absl::Span<const GetResult>)>;  // valid during the call
-  using DeleteCallback = std::function<void(absl::StatusOr<uint32_t>)>;  // how many copies went
+  using DeleteCallback = std::function<void(absl::StatusOr<uint32_t>)>;  // copies deleted
   using LocateCallback = directory::Directory::LocateCallback;
 
-  // All must outlive the node. Engines are open already; at least one. Their hosts must be dropped
+  // All must outlive the node. At least one engine, each open already. Their hosts must be dropped
   // before the node: until then they may touch the store.
   Node(base::EventLoop& loop, store::Store& store, directory::Directory& directory, std::vector<EngineLink*> engines,
        base::Random random, base::Trace& trace, const NodeOptions& options);
@@ -87,22 +87,22 @@ class Node final : public Copies {
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  // Enters the directory; `answered` runs with each answer until the node is in: it goes on trying
-  // where that was an error.
+  // Enters the directory, trying again after errors; `answered` runs with each answer until the
+  // node is in.
   void Start(std::function<void(const absl::Status&)> answered);
 
-  // Leaves the directory, so that nobody new asks for our objects, and answers no get and takes no
-  // put from now on. Transfers that run go on.
+  // Leaves the directory, so that no new peer asks for our objects, and from now on refuses gets
+  // and puts. Running transfers go on.
   void Leave(std::function<void(const absl::Status&)> left);
 
   // Answers when all of `ids` are here and sealed, when the missing ones can never come, or at the
-  // time-out. Results come in the order asked. Dropping the handle ends the get and gives back its
-  // pins.
+  // time-out. Results are in the order of `ids`. Dropping the handle ends the get and gives back
+  // its pins.
   [[nodiscard]] base::Pending Get(absl::Span<const base::ObjectId> ids, const GetOptions& options, store::Owner who,
                                   GetCallback done);
 
-  // Brings the object to this node, as a get does, and pins it for nobody; with `pin` it stays here
-  // (Store::PinHere). Asks for no quota.
+  // Brings the object to this node as a get does, without a pin for any owner; with `pin` it stays
+  // here (Store::PinHere). Ignores quotas.
   [[nodiscard]] base::Pending Prefetch(const base::ObjectId& id, const GetOptions& options, bool pin,
                                        std::function<void(const absl::Status&)> done);
 
@@ -110,9 +110,9 @@ class Node final : public Copies {
   // it is this one. kResourceExhausted: kMaxPushes are under way.
   [[nodiscard]] base::Pending Push(const directory::NodeId& to, PushRequest request, ObjectPush::Callback done);
 
-  // Deletes the object on every node. kNotFound: nobody has it. kUnavailable: the directory cannot
-  // be asked, or a node that may hold a copy cannot; the text says which. Those of many owners take
-  // turns (deletes.h).
+  // Deletes the object on every node. kNotFound: nobody has it. kUnavailable: the directory, or a
+  // node that may hold a copy, cannot be asked; the text says which. Deletions of different owners
+  // take turns (deletes.h).
   [[nodiscard]] base::Pending Delete(const base::ObjectId& id, store::Owner who, DeleteCallback done) {
     return deletes_.Add(id, who, std::move(done));
   }
@@ -120,41 +120,41 @@ class Node final : public Copies {
     return Delete(id, prefetcher_, std::move(done));
   }
 
-  // To be called in the task that seals `version` here: answers when the directory has taken it for
-  // the content of its id. kAlreadyExists: another one is, and this one was dropped. kUnavailable:
-  // the directory cannot be asked; it was dropped, too. kResourceExhausted: so it was where the
-  // directory has no room for another object.
+  // Answers when the directory has accepted `version` as the content of its id; call it in the task
+  // that seals `version` here. In each error `version` was dropped. kAlreadyExists: the id has
+  // another content. kUnavailable: the directory cannot be asked. kResourceExhausted: the directory
+  // has no room for another object.
   [[nodiscard]] base::Pending Confirm(const base::ObjectVersion& version,
                                       std::function<void(const absl::Status&)> done);
 
-  // Hands what was put on this node over to others, for at most `limit`. From its end on, and a
-  // little before, this node takes no puts; it keeps nothing for others meanwhile. See Evacuation.
+  // Hands what was put on this node over to others, for at most `limit`. The node keeps nothing for
+  // others meanwhile; from shortly before the end on it takes no puts. See Evacuation.
   [[nodiscard]] base::Pending Evacuate(base::Duration limit, Evacuation::Callback progress, Evacuation::Callback done);
 
-  // Who holds `id`: asks the directory, waiting for a holder to appear where `wait` says so. While
-  // the directory is away it says so at once; where it does not answer in time it counts as away.
+  // Asks the directory who holds `id`, waiting up to `wait` for a holder to appear. Reports at once
+  // that the directory is away; a directory that does not answer in time counts as away.
   [[nodiscard]] base::Pending Locate(const base::ObjectId& id, base::Duration wait, LocateCallback done);
 
-  // All nodes of the cluster.
+  // Asks for all nodes of the cluster.
   [[nodiscard]] base::Pending Nodes(directory::Directory::NodesCallback done) {
     return directory_.Nodes(options_.membership.directory_deadline, std::move(done));
   }
 
-  // The same with what each says of itself, see ClusterView.
+  // The same with the numbers of each, see ClusterView.
   [[nodiscard]] base::Pending LookAtCluster(ClusterView::Callback done) { return cluster_.Look(std::move(done)); }
-  // What this node says of itself from now on, whenever somebody looks; before, nothing.
+  // Sets the source of this node's numbers; until then it has none to show.
   void SayNumbers(std::function<NodeNumbers()> own) { own_numbers_ = std::move(own); }
 
   // Objects pinned for peers now; a draining daemon waits until there are none.
   size_t pins_of_peers() const;
-  // How often a peer got an object pinned here to take it, since the node began.
+  // Pins given to peers that take an object, since the node began.
   uint64_t pins_of_peers_total() const { return pins_of_peers_total_; }
 
-  // A sealed object, to be copied for a peer that the directory of this node has just entered as
-  // coming, or that this node vouches for: data and then metadata, valid until the next task.
+  // Returns a sealed object, data and then metadata, to be copied for a peer that this node's
+  // directory has just entered as coming, or that this node vouches for. Valid until the next task.
   // Empty: not here.
   absl::Span<const uint8_t> ContentsForPeer(const base::ObjectVersion& version);
-  // How often there was something.
+  // Calls of ContentsForPeer that found the object.
   uint64_t brought_to_peers_total() const { return brought_to_peers_total_; }
 
   Services& services() { return services_; }
@@ -166,7 +166,7 @@ class Node final : public Copies {
   const GetLatency& latency() const { return latency_; }
   const NodeOptions& options() const { return options_; }
 
-  // Copies: what membership asks of the pulls.
+  // Copies: for membership.
   bool StaysEntered(const base::ObjectVersion& version) const override {
     return pulls_.IsComing(version) || vouched_.Contains(version);
   }
@@ -178,7 +178,7 @@ class Node final : public Copies {
   }
 
  private:
-  // What one engine's peers have pinned.
+  // The objects that one engine's peers have pinned.
   struct Served {
     EngineLink* engine = nullptr;
     store::Owner owner{};
@@ -218,7 +218,7 @@ class Node final : public Copies {
   uint64_t pins_of_peers_total_ = 0;
   uint64_t brought_to_peers_total_ = 0;
   static constexpr size_t kMaxCarriedOn = 64;
-  // A call of each is open at its peer, which answers kMaxCallsServed at once.
+  // Each has a call open at its peer, which serves kMaxCallsServed at once.
   static constexpr size_t kMaxPushes = 32;
 
   base::Pending BeginDelete(const base::ObjectId& id, DeleteCallback done);
@@ -232,7 +232,7 @@ class Node final : public Copies {
   base::Answers answers_;
   DroppedVersions dropped_;
   LocationCache places_;
-  GetLatency latency_;  // of gets
+  GetLatency latency_;
   Peers peers_;
   Membership membership_;
   ServiceCaller object_caller_;

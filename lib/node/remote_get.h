@@ -13,8 +13,8 @@ namespace tokamak::node {
 
 class RemoteGet final : public base::Handle {
  public:
-  // References must outlive it. Starts at once; `done` runs once, later. How long it took is
-  // counted in `latency`, for each object that it found.
+  // References must outlive it. Starts at once; `done` runs once, later. Counts its duration in
+  // `latency` for each object that it found.
   RemoteGet(base::EventLoop& loop, store::Store& store, PullTable& pulls, GetLatency& latency,
             absl::Span<const base::ObjectId> ids, const GetOptions& options, store::Owner who, Node::GetCallback done);
 

@@ -34,16 +34,16 @@ using Instant = std::chrono::steady_clock::time_point;
 
 constexpr std::chrono::seconds kMoveTimeout(30);
 
-// Objects that are made at once on the other node.
+// Objects made at once on the other node.
 constexpr uint64_t kMadeAtOnce = 64;
 
-// Pushes of what is there already.
+// Pushes of objects that are there already.
 constexpr int kEmptyPushes = 20;
 
-// What moved less than this part of the bytes is not named: others use the node, too.
+// A mover of less than this part of the bytes is not named: others use the node, too.
 constexpr uint64_t kNamedPart = 10;
 
-// ---- what moved the objects, as the node counts it
+// ---- movers of the objects, as the node counts them
 
 constexpr std::array<const char*, 4> kMovers = {"brought", "eager", "read", "write"};
 using MovedBytes = std::array<uint64_t, kMovers.size()>;
@@ -55,7 +55,7 @@ struct Way {
 constexpr Way kOut = {"served", "brought_to_peers_total"};
 constexpr Way kIn = {"pulled", "pull_brought_total"};
 
-// Since the node's start; where each object has `bytes`.
+// Returns the bytes moved since the node's start, for objects of `bytes` each.
 absl::StatusOr<MovedBytes> LookAtMoved(Client& client, const Way& way, uint64_t bytes) {
   const auto stats = AsAbsl(client.NodeStats());
   if (!stats.ok()) return stats.status();
@@ -82,7 +82,7 @@ std::vector<std::string> NameMovers(const MovedBytes& before, const MovedBytes& 
   return names;
 }
 
-// ---- what was measured
+// ---- results
 
 struct SizeMoved {
   TimedCalls calls;
@@ -93,7 +93,7 @@ struct Direction {
   std::string from, to;
   const char* call;
   std::vector<SizeMoved> sizes;
-  absl::Status not_measured;  // why
+  absl::Status not_measured;  // the reason
 };
 
 json DirectionToJson(const Direction& direction) {
@@ -143,7 +143,7 @@ class BetweenRunner final {
     prefix_ = absl::StrFormat("tok-bench/%016x/", session_);
   }
 
-  // Of this run alone.
+  // This run's own number.
   uint64_t session() const { return session_; }
 
   absl::StatusOr<Direction> Push() {
@@ -159,7 +159,7 @@ class BetweenRunner final {
     return direction;
   }
 
-  // What the words of a push take, where nothing is to be moved: in seconds, the median.
+  // Returns the median time, in seconds, of a push that moves nothing.
   absl::StatusOr<double> PushOfNothing() {
     Latencies moving, nothing;
     data_.assign(1, kFill);
@@ -172,7 +172,7 @@ class BetweenRunner final {
     return nothing.Quantile(0.5);
   }
 
-  // Whether objects are made on the other node at all.
+  // Tries whether objects can be made on the other node at all.
   absl::Status TryToMake(tune::Holder& maker) {
     const absl::Status made = Make(maker, {{ObjectId::FromName(NameOf(++number_)), 1}});
     const absl::Status deleted = undo_.TakeBack();
@@ -214,12 +214,12 @@ class BetweenRunner final {
     return absl::OkStatus();
   }
 
-  // Whatever comes, the object is deleted: in the end, or by who interrupts.
+  // The object is deleted in any case: at the end, or by an interruption.
   absl::Status PutAndPush(absl::FunctionRef<absl::Status(const ObjectId& id)> push) {
     const std::string name = NameOf(++number_);
     const ObjectId id = ObjectId::FromName(name);
     PutOptions options;
-    options.confirmed = true;  // or the other node would wait until the directory hears of it
+    options.confirmed = true;  // else the other node would wait for the directory to hear of it
     options.name = name;
     absl::Status status = undo_.Do([&] { return AsAbsl(here_.Put(id, data_, {}, options)); },
                                    [this, id] { return AsAbsl(here_.Delete(id)); });
@@ -268,7 +268,7 @@ class BetweenRunner final {
     return done.ok() ? made : done;
   }
 
-  // Whatever comes, the objects are deleted: in the end, or by who interrupts.
+  // The objects are deleted in any case: at the end, or by an interruption.
   absl::Status MakeAndGet(tune::Holder& maker, uint64_t size, uint64_t count, Latencies& latencies) {
     std::vector<tune::TestObject> objects;
     for (uint64_t i = 0; i < count; ++i) objects.push_back({ObjectId::FromName(NameOf(++number_)), size});
@@ -304,7 +304,7 @@ class BetweenRunner final {
                                                     ": ", status.message()));
   }
 
-  // All of one length.
+  // Names of equal length.
   std::string NameOf(uint64_t number) const { return absl::StrFormat("%s%08d", prefix_, number); }
 
   Client& here_;
@@ -318,12 +318,12 @@ class BetweenRunner final {
   std::vector<uint8_t> data_;
 };
 
-// ---- which nodes
+// ---- nodes
 
 struct Ends {
   Client* here = nullptr;
   std::string there;
-  Client* there_client = nullptr;  // null: it is on another machine
+  Client* there_client = nullptr;  // null: on another machine
   uint64_t there_capacity = 0;
 };
 
@@ -364,7 +364,7 @@ absl::Status CheckSizes(const BenchFlags& flags, const Ends& ends) {
   return absl::OkStatus();
 }
 
-// Where nobody makes objects there, that is said in their place.
+// If nobody makes objects there, the result is the reason.
 absl::StatusOr<Direction> MeasureGets(BetweenRunner& runner, const Ends& ends, Undo& undo) {
   if (ends.there_client != nullptr) {
     tune::ClientHolder maker(*ends.there_client);

@@ -1,13 +1,12 @@
-// `tok bench --between`: what it takes to move objects from this node to another one and from there
-// to here, one after the other.
+// `tok bench --between`: the times to move objects from this node to another one and back, one
+// after the other.
 //
-//   to the other     an object is put here and pushed (Client::Push); the push is timed
-//   from the other   an object is made there (tune/holder.h) and got here; the get is timed
+//  to the other     an object is put here and pushed (Client::Push); the push is timed
+//  from the other   an object is made there (tune/holder.h) and got here; the get is timed
 //
-// A program reaches the daemon of its own machine alone, so the other node is asked through the
-// cluster. Nothing has to run there for what goes to it; what comes from it has to be put there, by
-// this program where it is on the same machine, and by `tok tune --serve` where it is not.
-// What is there when it ends, is interrupted or fails is deleted, as with every `tok bench`.
+// A program reaches only the daemon of its own machine, so the other node is asked through the
+// cluster. Objects for it need no program there; objects from it are put there by this program if
+// on the same machine, else by `tok tune --serve`. All are deleted as in every `tok bench`.
 #pragma once
 
 #include <string>
@@ -20,9 +19,9 @@
 
 namespace tokamak::cli {
 
-// `nodes`: the names of two, or of the other one beside this. `others`: of further nodes on this
-// machine. kInvalidArgument: neither node is on this machine, or both are one; kNotFound: there is
-// no such node.
+// `nodes`: the names of two, or of the other one beside this. `others`: clients of further nodes on
+// this machine. kInvalidArgument: neither node is on this machine, or both are one. kNotFound:
+// there is no such node.
 absl::Status BenchBetween(const CommandContext& context, const BenchFlags& flags, std::vector<std::string> nodes,
                           std::vector<Client>& others);
 

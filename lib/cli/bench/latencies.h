@@ -1,4 +1,4 @@
-// Latencies are how long calls took: their sum and their quantiles.
+// Latencies are durations of calls: their sum and quantiles.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ class Latencies final {
   size_t count() const { return seconds_.size(); }
   double total() const;
 
-  // The least time that at least this part of them, of 0 to 1, did not exceed; 0 where there are
-  // none.
+  // Returns the least time not exceeded by at least this part of the calls, 0 to 1; 0 without
+  // calls.
   double Quantile(double part) const;
 
  private:

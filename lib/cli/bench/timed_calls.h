@@ -1,5 +1,5 @@
-// TimedCalls are the calls of one kind that `tok bench` timed, all about objects of one size, and
-// how they are told: in words for people, and in JSON.
+// TimedCalls are the calls of one kind that `tok bench` timed, with objects of one size, and their
+// text and JSON.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,7 @@ struct TimedCalls {
   nlohmann::json ToJson() const;
 };
 
-// What `call` takes.
+// Returns the duration of `call`.
 template <typename Call>
 double SecondsOf(Call call) {
   const auto began = std::chrono::steady_clock::now();

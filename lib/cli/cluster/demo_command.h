@@ -1,4 +1,4 @@
-// `tok demo`: its flags, and what it prints of a Demo (demo.h).
+// `tok demo`: the flags and output of a Demo (demo.h).
 #pragma once
 
 #include "lib/cli/common/command.h"

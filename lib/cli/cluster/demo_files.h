@@ -1,4 +1,4 @@
-// The demo's files: real ones of this machine, from a byte to the largest, with their hashes.
+// The demo's files: real ones of this machine, of all sizes, with their hashes.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct DemoFile {
   std::string sha256;  // 64 hexadecimal digits
 };
 
-// The upper bounds of the size classes; the last is without bound.
+// A size class, in bytes up to `most`; the last has no bound.
 struct SizeClass {
   const char* name;
   uint64_t most;
@@ -24,9 +24,9 @@ struct SizeClass {
 absl::Span<const SizeClass> SizeClasses();
 size_t ClassOf(uint64_t bytes);
 
-// Files below `folders`, spread over all size classes: the smallest, the largest that fits
-// `most_bytes`, and others until they have `least_bytes` together. The same choice each time for
-// the same files. kNotFound: nothing that can be read.
+// Chooses files below `folders`, spread over all size classes: the smallest, the largest within
+// `most_bytes`, and others until they reach `least_bytes` together. The same files give the same
+// choice. kNotFound: no readable file.
 absl::StatusOr<std::vector<DemoFile>> ChooseFiles(const std::vector<std::string>& folders, uint64_t least_bytes,
                                                   uint64_t most_bytes);
 

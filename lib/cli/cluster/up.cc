@@ -65,7 +65,7 @@ int Up(const Flags& flags, const ClusterSettings& own) {
   settings.interrupted = interrupted.get();
   const auto cluster = StartCluster(settings);
   started.set_value(cluster);
-  if (absl::IsCancelled(cluster.status())) return 1;  // what cancelled it says so
+  if (absl::IsCancelled(cluster.status())) return 1;  // reported by the interruption
   if (!cluster.ok()) return Fail(flags, cluster.status(), 2);
   PrintCluster(flags, *cluster);
   return 0;

@@ -12,7 +12,7 @@
 namespace tokamak::cli {
 namespace {
 
-// Of tokd as a service: packaging/tokd.json.
+// The socket of tokd as a service: packaging/tokd.json.
 constexpr char kServiceSocket[] = "/run/tokamak/tokd.sock";
 
 }  // namespace
@@ -24,7 +24,7 @@ absl::StatusOr<std::string> FindSocket(const Flags& flags, const std::string& by
   if (!flags.cluster_chosen && socket != nullptr && *socket != '\0') return std::string(socket);
   const auto cluster = LoadCluster(flags.state);
   if (!flags.cluster_chosen && absl::IsNotFound(cluster.status()) &&
-      (access(kServiceSocket, F_OK) == 0 || errno == EACCES)) {  // connecting says what refuses
+      (access(kServiceSocket, F_OK) == 0 || errno == EACCES)) {  // connecting reports a refusal
     return std::string(kServiceSocket);
   }
   if (!cluster.ok()) return cluster.status();

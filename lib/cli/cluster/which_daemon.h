@@ -1,4 +1,4 @@
-// Which daemons the flags mean.
+// Finds the daemons that the flags mean.
 #pragma once
 
 #include <string>
@@ -9,11 +9,12 @@
 
 namespace tokamak::cli {
 
-// The socket of the one that a command talks to. `by_command`: of the one that its own flags name;
-// empty: none.
+// Returns the socket of a command's daemon. `by_command`: the one that its own flags name; empty:
+// none.
 absl::StatusOr<std::string> FindSocket(const Flags& flags, const std::string& by_command);
 
-// Of the nodes that tok up started beside the one at `socket`; none where that is none of them.
+// Returns the sockets of the nodes that tok up started beside the one at `socket`; empty if that is
+// none of them.
 std::vector<std::string> FindSocketsBeside(const Flags& flags, const std::string& socket);
 
 }  // namespace tokamak::cli

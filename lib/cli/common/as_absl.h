@@ -1,5 +1,5 @@
-// What the public C++ API (include/tokamak) takes and returns, in the types of the rest of tok:
-// absl::Status and base::Duration, as lib/base and lib/os have them.
+// Converts types of the public C++ API (include/tokamak) to those of the rest of tok: absl::Status
+// and base::Duration, as in lib/base and lib/os.
 #pragma once
 
 #include <chrono>

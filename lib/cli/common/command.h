@@ -1,8 +1,8 @@
-// A command of tok: its name, its flags, and what runs it. Each stands in a file pair of its own;
-// the one table of all is in command_line.cc.
+// A command of tok: its name, its flags, and the function that runs it. Each has its own pair of
+// files; the table of all is in command_line.cc.
 //
 // A command is a struct of its flags, a function that declares them, and a function that runs it by
-// them (CommandAlone, CommandWithDaemon). Each prints for people, or JSON.
+// them (CommandAlone, CommandWithDaemon). Each prints text or JSON.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,8 @@ struct CommandContext {
 };
 
 struct Command {
-  // Both return the exit code. One needs no daemon; the other runs once tok is connected to one.
+  // Both return the exit code. RunAlone needs no daemon; RunWithDaemon runs once tok is connected
+  // to one.
   using RunAlone = std::function<int(const Flags& flags)>;
   using RunWithDaemon = std::function<int(const CommandContext& context)>;
 
@@ -36,14 +37,14 @@ struct Command {
   std::function<void(CLI::App& app)> add;  // enters the command, its flags and its help
   std::variant<RunAlone, RunWithDaemon> run;
   std::function<std::string()> socket;  // of the daemon that the command's own flags name; empty: none
-  bool is_endless = false;              // true if it runs until it is interrupted, which is no error then
+  bool is_endless = false;              // true if it runs until it is interrupted, which is then no error
 };
 
 // Prints the error. Returns `code`.
 int Fail(const Flags& flags, const absl::Status& status, int code);
 
-// Returns the exit code of a command that ended with `status`, and prints an error; an interruption
-// has been reported by what interrupted it.
+// Returns the exit code of a command that ended with `status`, and prints an error, except an
+// interruption, which was reported already.
 int ExitCode(const Flags& flags, const absl::Status& status);
 
 // Enters a command whose help ends with an example. `about` is one line.
@@ -70,7 +71,7 @@ Command CommandAlone(const CommandHelp& help, void (*add)(CLI::App& command, Own
   return command;
 }
 
-// `own` is given by a command that looks at its flags elsewhere as well.
+// Pass `own` if the command's flags are needed elsewhere as well.
 template <typename OwnFlags>
 Command CommandWithDaemon(const CommandHelp& help, void (*add)(CLI::App& command, OwnFlags& own),
                           absl::Status (*run)(const CommandContext& context, const OwnFlags& own),
@@ -83,16 +84,16 @@ Command CommandWithDaemon(const CommandHelp& help, void (*add)(CLI::App& command
   return command;
 }
 
-// A flag for a span of time, such as 250ms; what `value` is now is said to be its default.
+// Adds a flag for a duration, such as 250ms; the present `value` is shown as its default.
 CLI::Option* AddDuration(CLI::App& command, const std::string& names, base::Duration& value, const std::string& about);
 
-// Of a number that counts something.
+// Checks a count.
 CLI::Validator AtLeastOne();
 
-// Of a node of the cluster that tok up starts, by its number or its name, which becomes its number.
+// Checks a node of tok up's cluster, by its number or its name, which becomes its number.
 CLI::Validator NumberOfNode();
 
-// A flag for bytes, such as 64KiB.
+// Adds a flag for bytes, such as 64KiB.
 CLI::Option* AddSize(CLI::App& command, const std::string& names, uint64_t& value, const std::string& about);
 
 }  // namespace tokamak::cli

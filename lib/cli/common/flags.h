@@ -1,4 +1,4 @@
-// The flags of every command, as the command line gave them. Further ones are the commands' own.
+// The flags common to all commands, as given.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,7 @@ void TellOf(const os::FileDescriptor& event) {
   PCHECK(write(event.get(), &one, sizeof one) == sizeof one);
 }
 
-// The next signal; none once `ended` is readable.
+// Returns the next signal; nullopt once `ended` is readable.
 std::optional<signalfd_siginfo> NextSignal(const os::FileDescriptor& raised, const os::FileDescriptor& ended) {
   pollfd waits[2] = {{raised.get(), POLLIN, 0}, {ended.get(), POLLIN, 0}};
   while (poll(waits, 2, -1) < 0) {
@@ -31,7 +31,7 @@ std::optional<signalfd_siginfo> NextSignal(const os::FileDescriptor& raised, con
   return info;
 }
 
-// By a process; what a person types comes from the terminal.
+// True if a process repeats its signal; keys come from the terminal.
 bool IsSaidAgain(const signalfd_siginfo& first, const signalfd_siginfo& further,
                  std::chrono::steady_clock::duration after) {
   return further.ssi_code == SI_USER && further.ssi_signo == first.ssi_signo && further.ssi_pid == first.ssi_pid &&

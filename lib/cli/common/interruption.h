@@ -1,9 +1,8 @@
 // Interruption lets SIGINT, SIGTERM and SIGHUP end this program only after it has tidied up.
 //
-// A thread of its own waits for them, so that a command may block in a call meanwhile. Signals that
-// were ignored when the program started, as nohup has it, stay ignored.
-// What one process sends twice within a second is one request: timeout(1) sends its signal to its
-// child, and then to the group that the child is in.
+// A thread of its own waits for them, so that commands may block. Signals ignored at the program's
+// start, as by nohup, stay ignored. Two signals of one process within a second are one request:
+// timeout(1) signals its child, and then the child's group.
 #pragma once
 
 #include <csignal>
@@ -17,11 +16,11 @@ namespace tokamak::cli {
 
 class Interruption final {
  public:
-  // Must be made before any other thread starts. `tidy_up` runs once, on a thread of its own; then
-  // the signal ends the program. A second request ends it at once.
+  // Make it before any other thread starts. `tidy_up` runs once, on a thread of its own; then the
+  // signal ends the program. A second request ends it at once.
   explicit Interruption(std::function<void()> tidy_up);
 
-  // Where a signal came already, the program ends here.
+  // Ends the program here if a signal has come.
   ~Interruption();
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;

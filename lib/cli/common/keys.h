@@ -1,9 +1,8 @@
-// Keys are what a person types while a command draws on the terminal: each is read as it is typed,
-// and shown nowhere.
+// Keys are a person's key presses while a command draws on the terminal: read as they are typed,
+// and not echoed.
 //
-// Between Open and Close the terminal is in another mode; whoever opens makes sure that it is closed
-// when the program is interrupted (undo.h).
-// Thread rule: one thread; Close from any.
+// Between Open and Close the terminal is in another mode; the opener makes sure that it is closed
+// when the program is interrupted (undo.h). Thread rule: one thread; Close from any.
 #pragma once
 
 #include <termios.h>
@@ -21,7 +20,7 @@ enum class Key : uint8_t { kNone, kQuit, kUp, kDown, kPageUp, kPageDown, kFirst,
 
 class Keys final {
  public:
-  // On a descriptor of a terminal.
+  // `terminal`: a descriptor of one.
   explicit Keys(int terminal) : terminal_(terminal) {}
   Keys(const Keys&) = delete;
   Keys& operator=(const Keys&) = delete;
@@ -29,16 +28,16 @@ class Keys final {
   absl::Status Open();
   absl::Status Close();
 
-  // The next key, waited for until then; kNone: none that is known, or the terminal is gone.
+  // Waits for the next key until `until`. kNone: none, an unknown one, or the terminal is gone.
   Key Next(std::chrono::steady_clock::time_point until);
 
-  // The key at the front of what a terminal has sent, and takes it off; kNone: none that is known.
+  // Takes the key at the front of a terminal's input. kNone: an unknown one.
   static Key Take(std::string& typed);
 
  private:
   const int terminal_;
   termios before_{};
-  std::string typed_;  // and not taken yet
+  std::string typed_;  // not taken yet
 };
 
 }  // namespace tokamak::cli

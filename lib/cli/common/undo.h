@@ -1,9 +1,8 @@
-// Undo takes back what a command has done so far when it fails or is interrupted, so that nothing
-// stays half done.
+// Undo reverses a command's steps when it fails or is interrupted, so that nothing stays half done.
 //
-// A step and the note of how to reverse it are one: a thread that takes everything back finds both
-// or neither. Whoever does steps ends with Complete or TakeBack before dropping this.
-// Thread rule: one thread does the steps; Interrupt is for another.
+// A step and the note of its reversal are atomic: a thread that takes everything back finds both or
+// neither. End with Complete or TakeBack before dropping this. Thread rule: one thread does the
+// steps; Interrupt is for another.
 #pragma once
 
 #include <functional>
@@ -33,11 +32,11 @@ class Undo final {
   absl::Status Complete(Step step);
   absl::Status Complete();
 
-  // Reverses every step, the last first. Returns the first thing that could not be reversed; gives
-  // up where a daemon no longer answers, as the others would wait just as long.
+  // Reverses every step, the last first. Returns the first failure; gives up once a daemon no
+  // longer answers, as the others would wait just as long.
   absl::Status TakeBack();
 
-  // TakeBack for good: no further step is run.
+  // TakeBack for good: no further step runs.
   absl::Status Interrupt();
 
  private:

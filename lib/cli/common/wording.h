@@ -1,4 +1,4 @@
-// How tok says what the client has as enums and structs: in words for people, and in JSON.
+// Texts and JSON of the client's enums and structs.
 #pragma once
 
 #include "nlohmann/json.hpp"

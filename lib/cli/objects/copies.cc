@@ -39,10 +39,10 @@ void AddPush(CLI::App& push, CopiesFlags& own) {
   push.add_option("--to", own.to, "that node, as tok nodes lists it")->required();
 }
 
-// Does with the objects of these ids what the command is for.
+// The command's work on the objects of these ids.
 using Work = absl::FunctionRef<std::vector<Status>(const std::vector<ObjectId>& ids)>;
 
-// The first failure among several objects, with the object's name.
+// Returns the first failure among several objects, with the object's name.
 absl::Status DoWith(const std::vector<std::string>& names, Work work) {
   std::vector<ObjectId> ids;
   ids.reserve(names.size());
@@ -55,8 +55,8 @@ absl::Status DoWith(const std::vector<std::string>& names, Work work) {
   return absl::OkStatus();
 }
 
-// The object itself first: it may be waited for, and then says whether it is a folder's. Returns
-// how many objects.
+// Works on the object first: it may be waited for, and then shows whether it is a folder's. Returns
+// the number of objects.
 absl::StatusOr<size_t> DoWithAllOf(Client& client, const std::string& name, Work work) {
   if (absl::Status status = DoWith({name}, work); !status.ok()) return status;
   const auto below = NamesBelow(client, name);

@@ -1,4 +1,4 @@
-// FileTree is what is below a folder, by paths relative to it.
+// FileTree is the content of a folder, by relative paths.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@
 namespace tokamak::cli {
 
 struct FileTree {
-  std::vector<std::string> files;    // sorted; a link to a file is one, as its bytes are what counts
-  std::vector<std::string> folders;  // those with neither files nor folders in them, sorted
-  uint64_t bytes = 0;                // of the files, as far as they say
+  std::vector<std::string> files;    // sorted; links to files count as files
+  std::vector<std::string> folders;  // the empty ones, sorted
+  uint64_t bytes = 0;                // of the files, by their own sizes
 
-  // What is neither a file nor a folder, and why: "a/pipe: a pipe". Links to folders are not
-  // followed, as they may lead above this one.
+  // Entries that are neither files nor folders, with the reason: "a/pipe: a pipe". Links to folders
+  // are not followed, as they may lead above this one.
   std::vector<std::string> skipped;
 };
 
-// An error names the folder that cannot be read, which may be one below `folder`.
+// An error names the unreadable folder, which may be below `folder`.
 absl::StatusOr<FileTree> ReadTree(const std::string& folder);
 
 }  // namespace tokamak::cli

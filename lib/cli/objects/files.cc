@@ -29,7 +29,7 @@ using nlohmann::json;
 
 namespace {
 
-// A person who puts wants to hear at once that the name is taken, wherever in the cluster it is.
+// Confirmed: a person wants to know at once that the name is taken anywhere in the cluster.
 PutOptions ConfirmedAs(const std::string& name) {
   PutOptions options;
   options.confirmed = true;
@@ -37,7 +37,7 @@ PutOptions ConfirmedAs(const std::string& name) {
   return options;
 }
 
-constexpr size_t kStep = 4 << 20;  // bytes read between two looks at the progress bar
+constexpr size_t kStep = 4 << 20;  // bytes between two updates of the progress bar
 constexpr char kStandardInput[] = "-";
 constexpr uint64_t kMaxListingBytes = 16 << 20;
 constexpr std::chrono::seconds kListingTimeout(5);
@@ -61,7 +61,7 @@ absl::Status CheckName(const std::string& name) {
 
 // ---- putting ----
 
-// How an object that was put goes away again.
+// Returns the reversal of a put.
 Undo::Reversal Removal(Client& client, const std::string& name) {
   return [&client, name] {
     const absl::Status status = AsAbsl(client.Delete(IdOf(name)));
@@ -71,8 +71,8 @@ Undo::Reversal Removal(Client& client, const std::string& name) {
   };
 }
 
-// The outcome of sealing an object. Where it is not known in time, the object may be sealed all the
-// same: then it is removed.
+// Returns the outcome of sealing. If it is not known in time, the object may be sealed all the
+// same: removes it.
 absl::Status Outcome(Client& client, const std::string& name, const absl::Status& status) {
   if (absl::IsDeadlineExceeded(status)) client.Delete(IdOf(name)).IgnoreError();
   return Explain(status, name);
@@ -81,8 +81,8 @@ absl::Status Outcome(Client& client, const std::string& name, const absl::Status
 // One file on its way into an object.
 class FilePut final {
  public:
-  // `may_be_stream`: somebody named it. What a folder had was a file; should it be a pipe by now,
-  // nobody waits for its writer.
+  // `may_be_stream`: true if somebody named it. A folder's entry was a file; if it is a pipe by
+  // now, nobody waits for its writer.
   FilePut(Client& client, Undo& undo, std::string path, std::string name, bool may_be_stream, Progress& progress)
       : client_(client),
         undo_(undo),
@@ -112,7 +112,7 @@ class FilePut final {
     return absl::InvalidArgumentError(absl::StrCat(path_, " is neither a file nor a folder"));
   }
 
-  // Reads up to the end, or until `rest` is full; leaves what is left of it.
+  // Reads up to the end, or until `rest` is full; `rest` becomes the unfilled part.
   absl::Status Read(Span<uint8_t>& rest) {
     while (!rest.empty()) {
       const ssize_t got = read(file_.get(), rest.data(), std::min(rest.size(), kStep));
@@ -153,7 +153,7 @@ class FilePut final {
       if (absl::Status status = Read(beyond); !status.ok()) return status;
     }
     if (absl::Status status = CheckUnchanged(); !status.ok()) return status;
-    if (!rest.empty() || beyond.empty()) {  // as with files of /sys, the size says nothing
+    if (!rest.empty() || beyond.empty()) {  // as in /sys, the size means nothing
       if (absl::Status status = AsAbsl(buffer->Abort()); !status.ok()) return Explain(status, name_);
       if (lseek(file_.get(), 0, SEEK_SET) != 0) return FileError("read", path_);
       return PutToTheEnd();
@@ -200,7 +200,7 @@ class FilePut final {
   std::vector<uint8_t> metadata_;
 };
 
-// The data of a folder's object. Checked before any file is put.
+// Returns the data of a folder's object. Checked before any file is put.
 absl::StatusOr<std::string> Listing(const FileTree& tree, const std::string& name) {
   if (absl::Status status = CheckName(name); !status.ok()) return status;
   for (const auto* paths : {&tree.files, &tree.folders}) {
@@ -250,8 +250,7 @@ absl::StatusOr<Moved> PutFile(Client& client, Undo& undo, const std::string& pat
 
 // ---- getting ----
 
-// A path in an object comes from somewhere else: it must stay below the folder that it is written
-// to.
+// True if the path, which is untrusted, stays below the folder that it is written to.
 bool StaysBelow(const std::string& relative) {
   const fs::path path(relative);
   if (relative.empty() || path.is_absolute()) return false;
@@ -263,7 +262,7 @@ json ParseMetadata(absl::Span<const uint8_t> metadata) {
   return parsed.is_object() ? parsed : json::object();
 }
 
-// The name of an object, where an id stands for it; "" where none is kept.
+// Returns an object's name, also for an id; "": none is kept.
 absl::StatusOr<std::string> FullName(Client& client, const std::string& name_or_id) {
   if (!IsId(name_or_id)) return name_or_id;
   auto stat = AsAbsl(client.Stat(IdOf(name_or_id)));
@@ -289,7 +288,7 @@ mode_t ModeOf(const Buffer& buffer) {
   return said ? metadata["mode"].get<unsigned>() & 0777 : 0644;
 }
 
-// The texts of one list in a folder's object.
+// Returns the texts of one list in a folder's object.
 std::vector<std::string> ListedIn(const Buffer& listing, const char* list) {
   const json parsed = ParseMetadata(listing.data());
   std::vector<std::string> texts;
@@ -298,7 +297,7 @@ std::vector<std::string> ListedIn(const Buffer& listing, const char* list) {
   return texts;
 }
 
-// Makes a folder and those above it, as far as they are missing.
+// Makes a folder and the missing ones above it.
 absl::Status MakeFolders(const fs::path& folder, Undo& undo) {
   fs::path above;
   for (const fs::path& part : folder) {
@@ -309,7 +308,7 @@ absl::Status MakeFolders(const fs::path& folder, Undo& undo) {
     const absl::Status made =
         undo.Do([&] { return mkdir(path.c_str(), 0777) == 0 ? absl::OkStatus() : FileError("make the folder", path); },
                 [path] {
-                  rmdir(path.c_str());  // what others have put there stays
+                  rmdir(path.c_str());  // files of others keep it
                   return absl::OkStatus();
                 });
     if (!made.ok()) return made;
@@ -402,7 +401,7 @@ absl::StatusOr<Moved> GetInto(Client& client, Undo& undo, const std::string& nam
   return GetFile(undo, *buffer, output);
 }
 
-// What failed leaves nothing.
+// Takes back a failed one.
 absl::StatusOr<Moved> WholeOrNothing(Undo& undo, absl::StatusOr<Moved> moved) {
   if (moved.ok()) return moved;
   const absl::Status taken_back = undo.TakeBack();

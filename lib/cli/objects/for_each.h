@@ -1,4 +1,4 @@
-// For commands that take several names: goes on with the others where one fails, as cp and rm do.
+// Runs commands on several names: after a failure it goes on with the others, as cp and rm do.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace tokamak::cli {
 
-// Does all, one after the other; prints each failure and returns how many there were. Stops where
+// Works on each in turn; prints each failure, and the error tells their number. Stops when
 // the others would fail the same way: after an interruption, or without the daemon.
 absl::Status ForEach(const CommandContext& context, const std::vector<std::string>& items, const char* verb,
                      absl::FunctionRef<absl::Status(const std::string& item)> work);

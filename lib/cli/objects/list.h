@@ -1,5 +1,4 @@
-// `tok ls`: the objects of a node, those that are asked for, in the order that is asked for, a page
-// at a time.
+// `tok ls`: the selected objects of a node, sorted, a page at a time.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +12,7 @@ namespace tokamak::cli {
 
 struct ListFlags {
   std::string prefix;
-  std::string glob;    // of names, as the shell's, where * takes / as well
+  std::string glob;    // of names, as the shell's, except that * matches / as well
   std::string state;   // as Wording has it; empty: any
   std::string origin;  // "created" or "pulled"; empty: any
   uint64_t least = 0;  // bytes of data
@@ -22,12 +21,12 @@ struct ListFlags {
   bool reverse = false;
   uint64_t limit = 0;  // objects of a page; 0: all
   uint64_t page = 1;
-  bool quiet = false;  // names alone
+  bool quiet = false;  // true for names alone
 };
 
 Command ListCommand();
 
-// Those that the flags ask for, sorted, of all pages.
+// Returns the selected objects, sorted, of all pages.
 std::vector<ObjectInfo> Select(std::vector<ObjectInfo> objects, const ListFlags& flags);
 
 }  // namespace tokamak::cli

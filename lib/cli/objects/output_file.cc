@@ -22,19 +22,18 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr size_t kStep = 4 << 20;  // bytes written between two looks at the progress bar
-constexpr int kMostLinks = 40;     // followed one after the other, as by the kernel
-constexpr int kMostNames = 100;    // tried for the file beside
+constexpr size_t kStep = 4 << 20;  // bytes between two updates of the progress bar
+constexpr int kMostLinks = 40;     // in a chain, as in the kernel
+constexpr int kMostNames = 100;    // tried for the temporary file
 
-// Where a path leads once links are followed.
+// The end of a path's links.
 struct Target {
   enum class Kind { kFile, kThrough, kStandardOutput };
   Kind kind = Kind::kFile;
   std::string path;
 };
 
-// A link of /proc is more than the path that it reads as: the kernel leads straight to an open
-// file.
+// A link of /proc is more than its text: the kernel leads straight to an open file.
 bool IsLinkOfProc(const std::string& link) {
   const os::FileDescriptor file(open(link.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   struct statfs info {};
@@ -72,7 +71,7 @@ absl::StatusOr<Target> Follow(const std::string& path) {
   return FileError("write", path);
 }
 
-// Another name for each try, so that no file of somebody else is taken for ours.
+// Differs for each try, so that nobody else's file is taken for ours.
 std::string PartName(const std::string& path, int attempt) {
   const std::string part = absl::StrCat(path, ".part", getpid());
   return attempt == 0 ? part : absl::StrCat(part, "-", attempt);
@@ -83,7 +82,7 @@ absl::Status WriteOnce(int file, absl::Span<const uint8_t>& rest, const std::str
   if (put > 0) rest.remove_prefix(static_cast<size_t>(put));
   if (put > 0 || (put < 0 && errno == EINTR)) return absl::OkStatus();
   if (put == 0 || errno != EAGAIN) return FileError("write", path);
-  // A standard output that somebody made non-blocking.
+  // Somebody made standard output non-blocking.
   pollfd writable = {file, POLLOUT, 0};
   poll(&writable, 1, -1);
   return absl::OkStatus();
@@ -136,7 +135,7 @@ absl::Status OutputFile::Write(absl::Span<const uint8_t> bytes, Progress& progre
     if (absl::Status status = WriteOnce(file_.get(), rest, path_); !status.ok()) return status;
     progress.Advance(before - rest.size());
   }
-  // Some file systems say only now that there was no room.
+  // Some file systems report a lack of room only here.
   return close(file_.Release()) == 0 ? absl::OkStatus() : FileError("write", path_);
 }
 

@@ -1,4 +1,4 @@
-// Prints the result of put and get: what was moved.
+// Prints the result of put and get.
 #pragma once
 
 #include <ostream>
@@ -9,7 +9,7 @@
 
 namespace tokamak::cli {
 
-// On a terminal the first few entries that were skipped are named; JSON has them all.
+// On a terminal only the first skipped entries are named; JSON has them all.
 void PrintMoved(const CommandContext& context, std::ostream& out, const char* verb, const std::string& name,
                 const Moved& moved);
 

@@ -1,4 +1,4 @@
-// `tok rm`: deletes objects on all nodes. A folder's object takes the files that it lists along.
+// `tok rm`: deletes objects on all nodes, a folder's with the files that it lists.
 #pragma once
 
 #include "lib/cli/common/command.h"

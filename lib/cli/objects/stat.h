@@ -1,4 +1,4 @@
-// `tok stat`: one object and who holds it; without a name, the numbers of the node.
+// `tok stat`: one object and its holders; without a name, the node's numbers.
 #pragma once
 
 #include "lib/cli/common/command.h"

@@ -1,6 +1,6 @@
-// `tok wait`: waits until objects exist, on any node, or on this one. Moves nothing.
+// `tok wait`: waits until objects exist, on any node or on this one, without moving them.
 //
-// Prints which exist; fails with kDeadlineExceeded where too few do, and names the missing ones.
+// Prints the existing ones; kDeadlineExceeded names the missing ones if too few exist.
 #pragma once
 
 #include "lib/cli/common/command.h"

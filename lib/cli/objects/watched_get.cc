@@ -17,15 +17,15 @@ namespace tokamak::cli {
 
 namespace {
 
-constexpr std::chrono::seconds kSilence(1);                                           // that nobody takes for a fault
+constexpr std::chrono::seconds kSilence(1);                                           // too short to look like a fault
 constexpr std::chrono::nanoseconds kLookAtProgress = std::chrono::milliseconds(100);  // between two looks, or sooner
 
-// What comes of one object, and the bar that shows it.
+// Progress of one object, and the bar that shows it.
 class Watch final {
  public:
   Watch(Client& client, const std::string& name, const ObjectId& id) : client_(client), name_(name), id_(id) {}
 
-  // More has come than at any look before.
+  // Returns true if more has come than at any look before.
   bool Look() {
     SayWhatIsMissing();
     const Result<PullProgress> progress = client_.Progress(id_);
@@ -37,7 +37,7 @@ class Watch final {
   }
 
  private:
-  // Once: a name that was typed wrong is never there.
+  // Once: a mistyped name never exists.
   void SayWhatIsMissing() {
     const bool is_time = !said_ && most_ == 0 && std::chrono::steady_clock::now() - began_ >= kSilence;
     if (!is_time) return;
@@ -61,9 +61,8 @@ class Watch final {
 
 }  // namespace
 
-// The daemon ends a get at its time-out, and says best why. So the get is not given a longer one:
-// where something has come another takes its place, and only then it is cancelled, as a pull that
-// nobody waits for ends.
+// The daemon ends a get at its time-out, with the best reason. So after progress another get with
+// the same time-out replaces it, before the old one is cancelled: a pull without waiters ends.
 absl::StatusOr<Buffer> WatchedGet(Client& client, const std::string& name, const ObjectId& id, Timeout timeout,
                                   const GetOptions& options) {
   const Timeout look = std::min(kLookAtProgress, timeout.duration() / 10);

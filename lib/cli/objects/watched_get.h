@@ -1,6 +1,5 @@
-// WatchedGet gets an object for a person who looks on: it draws what has come of it, and gives up
-// only when nothing more comes. Where nothing has come for a second, it says on a terminal what it
-// waits for.
+// WatchedGet gets an object for a person: it draws the progress, and gives up only when progress
+// stops. After a second without progress it names the reason on a terminal.
 #pragma once
 
 #include <string>
@@ -14,8 +13,8 @@
 
 namespace tokamak::cli {
 
-// `name` stands before the bar. Fails as Client::Get does once nothing has come for `timeout`: of
-// that it knows to a tenth.
+// `name` stands before the bar. Fails as Client::Get does once nothing has come for `timeout`,
+// precise to a tenth of it.
 absl::StatusOr<Buffer> WatchedGet(Client& client, const std::string& name, const ObjectId& id, Timeout timeout,
                                   const GetOptions& options);
 

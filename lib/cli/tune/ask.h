@@ -1,15 +1,15 @@
-// How two programs that run `tok tune` on different machines speak: by objects of the store, since
-// each reaches the node of its own machine alone.
+// The protocol of two `tok tune` on different machines: objects of the store, since each program
+// reaches only the node of its own machine.
 //
-//   puller                                          holder (tok tune --serve)
-//     puts "tok tune call NODE", a session -------> gets it
-//     puts ask 1: which objects it wants ---------> gets it, puts the objects
-//     waits until they exist, pulls and deletes them
-//     puts ask 2 ...
-//     puts an ask for nothing --------------------> ends
+//  puller                                          holder (tok tune --serve)
+//    puts "tok tune call NODE", a session -------> gets it
+//    puts ask 1: the objects it wants -----------> gets it, puts the objects
+//    waits until they exist, pulls and deletes them
+//    puts ask 2 ...
+//    puts an ask for nothing --------------------> ends
 //
-// Sessions are random, so that what a run left that was killed disturbs no other. The puller
-// deletes calls and asks.
+// Sessions are random, so that objects of a killed run disturb no other. The puller deletes calls
+// and asks.
 #pragma once
 
 #include <cstddef>
@@ -34,9 +34,9 @@ ObjectId AskId(uint64_t session, uint64_t number);
 std::string EncodeSession(uint64_t session);
 absl::StatusOr<uint64_t> DecodeSession(absl::string_view text);
 
-// A line for each: its id and its size.
+// One line for each: its id and its size.
 std::string EncodeAsk(absl::Span<const TestObject> objects);
-// kInvalidArgument: no such lines, too many, or more than `most_bytes` together.
+// kInvalidArgument: malformed, too many, or more than `most_bytes` together.
 absl::StatusOr<std::vector<TestObject>> DecodeAsk(absl::string_view text, uint64_t most_bytes);
 
 }  // namespace tokamak::cli::tune

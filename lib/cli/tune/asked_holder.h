@@ -1,4 +1,4 @@
-// AskedHolder has the test objects made by a `tok tune --serve` on another machine, see ask.h.
+// AskedHolder has a `tok tune --serve` on another machine make the test objects, see ask.h.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ class AskedHolder final : public Holder {
   static absl::StatusOr<AskedHolder> Call(Client& client, const std::string& node, uint64_t session, Undo& undo);
   AskedHolder(AskedHolder&& other) noexcept;
   AskedHolder& operator=(AskedHolder&&) = delete;
-  // Says to the other that it is over.
+  // Tells the other side that it is over.
   ~AskedHolder() override;
 
   absl::Status Make(absl::Span<const TestObject> objects) override;
   const std::string& node() const override { return node_; }
   uint64_t capacity() const override { return capacity_; }
-  // The other one says what its node has no room for.
+  // All: the other side reports what its node has no room for.
   absl::StatusOr<uint64_t> Room() override { return capacity_; }
 
  private:
@@ -38,7 +38,7 @@ class AskedHolder final : public Holder {
   uint64_t capacity_;
   uint64_t session_;
   uint64_t asks_ = 0;
-  bool answers_ = false;  // the other one: it made what was asked for last
+  bool answers_ = false;  // the other side made the objects of the last ask
 };
 
 }  // namespace tokamak::cli::tune

@@ -25,7 +25,7 @@ absl::Status ClientHolder::Make(absl::Span<const TestObject> objects) {
     while (bytes_.size() < object.size) bytes_.push_back(static_cast<uint8_t>(bytes_.size() * 7));
     PutOptions options;
     options.confirmed = true;
-    options.timeout = {};  // who waits for room measures nothing
+    options.timeout = {};  // waiting for room would spoil the measurement
     const absl::Status put =
         AsAbsl(client_.Put(object.id, absl::MakeConstSpan(bytes_).first(object.size), {}, options));
     if (put.ok()) continue;

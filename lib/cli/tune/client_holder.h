@@ -12,7 +12,7 @@
 
 namespace tokamak::cli::tune {
 
-// Bytes that are free on the client's node, or may be evicted there.
+// Returns the bytes that are free or evictable on the client's node.
 absl::StatusOr<uint64_t> RoomOf(Client& client);
 
 class ClientHolder final : public Holder {
@@ -27,7 +27,7 @@ class ClientHolder final : public Holder {
 
  private:
   Client& client_;
-  std::vector<uint8_t> bytes_;  // that all objects begin with
+  std::vector<uint8_t> bytes_;  // prefix of all objects
 };
 
 }  // namespace tokamak::cli::tune

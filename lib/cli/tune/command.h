@@ -1,4 +1,4 @@
-// `tok tune`: its flags, what it prints, and the file that it writes.
+// `tok tune`: its flags, output and file.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct CommandFlags {
   std::string peer;
   std::string peer_socket;
   bool serve = false;
-  uint32_t peer_node = 0;  // of the cluster that tok up started; 0: not given
+  uint32_t peer_node = 0;  // of tok up's cluster; 0: not given
   std::string budget = "10s";
   std::string largest;
   std::string output = "policy.json";
@@ -25,7 +25,7 @@ struct CommandFlags {
 
 void AddCommand(CLI::App& app, CommandFlags& flags);
 
-// The flags' texts, read; kInvalidArgument names the flag.
+// Parses the flags; kInvalidArgument names the flag.
 absl::StatusOr<LinkSettings> SettingsOf(const CommandFlags& flags);
 
 // Measures, prints and writes. After an error `undo` has taken everything back.
@@ -35,7 +35,7 @@ absl::Status RunCommand(const CommandFlags& flags, const LinkSettings& settings,
 // With --serve.
 absl::Status RunServe(Client& client, Undo& undo, bool json);
 
-// What is said of the times and the table, for people.
+// Formats the times and the table for people.
 std::string FormatTimes(const LinkTimes& times);
 
 }  // namespace tokamak::cli::tune

@@ -1,5 +1,4 @@
-// Holder is the other end of the link that `tok tune` measures: it makes objects on that node, to
-// be pulled from there.
+// Holder is the other end of the link that `tok tune` measures: it makes objects on that node.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +20,13 @@ class Holder {
  public:
   virtual ~Holder() = default;
 
-  // All of them, by the time it returns: the directory knows them too. After an error some may be
-  // there.
+  // Makes all of them; at its return the directory knows them too. After an error some may exist.
   virtual absl::Status Make(absl::Span<const TestObject> objects) = 0;
 
   virtual const std::string& node() const = 0;
   virtual uint64_t capacity() const = 0;
 
-  // Bytes that objects may take there now, as far as that can be known from here: else all.
+  // Bytes that objects may take there now; if unknown here, the capacity.
   virtual absl::StatusOr<uint64_t> Room() = 0;
 };
 

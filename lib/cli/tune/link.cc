@@ -41,7 +41,7 @@ class LinkMeasurement final {
     if (absl::Status status = Connect(); !status.ok()) return status;
     while (TimeIsLeft() && !(plan_.has_table() && TuningPlan::IsKnown(plan_.Fit()))) {
       const std::vector<Probe> round = plan_.NextRound();
-      if (round.empty()) break;  // every size has been pulled kMaxSamples times
+      if (round.empty()) break;  // every size was pulled kMaxSamples times
       if (absl::Status status = Pull(round, /*count=*/true); !status.ok()) return status;
       on_round(plan_, Since(start_));
     }
@@ -56,7 +56,7 @@ class LinkMeasurement final {
  private:
   bool TimeIsLeft() const { return Since(start_) < settings_.budget; }
 
-  // Connections and their queue pairs come with the first pulls, which do not count.
+  // The first pulls make connections and queue pairs, and do not count.
   absl::Status Connect() {
     std::vector<Probe> probes;
     for (int i = 0; i < 2; ++i) {
@@ -67,7 +67,7 @@ class LinkMeasurement final {
     return Pull(probes, /*count=*/false);
   }
 
-  // In their order, as many at a time as a node has memory for.
+  // In their order, as many at a time as fit into a node's memory.
   absl::Status Pull(const std::vector<Probe>& probes, bool count) {
     for (size_t first = 0, end = 0; first < probes.size() && (TimeIsLeft() || !count); first = end) {
       std::vector<TestObject> objects;
@@ -84,7 +84,7 @@ class LinkMeasurement final {
     return absl::OkStatus();
   }
 
-  // Whatever comes, the objects are deleted: in the end, or by who interrupts.
+  // The objects are deleted in any case: at the end, or by an interruption.
   absl::Status PullBatch(absl::Span<const Probe> probes, const std::vector<TestObject>& objects, bool count) {
     absl::Status made;
     absl::Status status = undo_.Do(

@@ -1,9 +1,8 @@
-// MeasureLink measures what pulls from one node to another take, by every protocol, and fits a
-// table to it.
+// MeasureLink measures a program's Gets from one node to another, by every protocol, and fits a
+// table to their times.
 //
-// Each pull is of an object of its own, which is made on the holder for it and deleted everywhere
-// after it, so that nothing is left on either node, and nothing of others is touched. What is
-// measured is a program's Get.
+// Each pull has an object of its own, made on the holder before and deleted everywhere after:
+// nothing is left on either node, and other objects are untouched.
 #pragma once
 
 #include <cstddef>
@@ -19,16 +18,16 @@
 
 namespace tokamak::cli::tune {
 
-// Test objects take at most this part of a node's memory at a time.
+// Test objects take at most one part in this many of a node's memory at a time.
 constexpr uint64_t kMemoryPart = 8;
 
 constexpr uint64_t kUsualMost = 16 << 20;
 
 struct LinkSettings {
   base::Duration budget = base::Seconds(10);
-  uint64_t least = 1024;  // sizes
-  uint64_t most = 0;      // 0: kUsualMost, or less where a node's memory asks for it
-  uint64_t seed = 1;      // of the order, and of the objects' ids
+  uint64_t least = 1024;  // smallest size, in bytes
+  uint64_t most = 0;      // largest; 0: kUsualMost, or less if a node's memory is small
+  uint64_t seed = 1;      // of the order and the ids
 };
 
 struct LinkTimes {
@@ -38,13 +37,13 @@ struct LinkTimes {
   base::Duration took;
 };
 
-// What has been found by the end of a round.
+// Reports the results at the end of a round.
 using OnRound = std::function<void(const TuningPlan& plan, base::Duration elapsed)>;
 
 // Ends when all crossovers are known well, or the budget is spent. kInvalidArgument: both are the
-// same node, or `most` is more than an eighth of a node's memory; kResourceExhausted: a node has no
-// room for it now; kDeadlineExceeded: the budget does not suffice for a table; and what the calls
-// of `puller` and `holder` say.
+// same node, or `most` exceeds an eighth of a node's memory. kResourceExhausted: a node has no room
+// now. kDeadlineExceeded: the budget does not suffice for a table. Other errors as the calls of
+// `puller` and `holder`.
 absl::StatusOr<LinkTimes> MeasureLink(Client& puller, Holder& holder, const LinkSettings& settings, Undo& undo,
                                       const OnRound& on_round);
 

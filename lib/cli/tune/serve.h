@@ -1,5 +1,4 @@
-// `tok tune --serve`: makes the test objects that a `tok tune --peer` on another machine asks for,
-// see ask.h.
+// `tok tune --serve`: makes the test objects for a `tok tune --peer` on another machine, see ask.h.
 #pragma once
 
 #include "absl/status/status.h"
@@ -9,9 +8,8 @@
 
 namespace tokamak::cli::tune {
 
-// Waits at most `patience` to be called, and then serves until the other ends; kDeadlineExceeded
-// where it is not called, or the other falls silent. What it made is deleted then, by the other or
-// here.
+// Waits at most `patience` for a call, then serves until the other side ends. kDeadlineExceeded: no
+// call, or the other side falls silent. The objects are deleted in any case, there or here.
 absl::Status Serve(Client& client, base::Duration patience, Undo& undo);
 
 }  // namespace tokamak::cli::tune

@@ -15,11 +15,10 @@ using transport::SizeTimes;
 
 namespace {
 
-// Of the rounds after the first ones, every fourth is of all sizes: what was fast may have been
-// luck.
+// After the first rounds, every fourth is of all sizes: a fast one may have been luck.
 constexpr size_t kRoundsForAll = 4;
 
-// Sizes whose ratio is less have none put between.
+// Least ratio of neighbouring sizes that get another between.
 constexpr double kClosest = 1.2;
 
 bool Counts(const SizeTimes& times) {
@@ -48,7 +47,7 @@ bool TuningPlan::IsKnown(const PolicyFit& fit) {
                                                  [](const Crossover& crossover) { return IsKnown(crossover); });
 }
 
-// Halfway, on a logarithmic scale, between the sizes at both sides.
+// Adds a size halfway, on a logarithmic scale, between the neighbours.
 void TuningPlan::AddBetween(const Crossover& crossover) {
   if (times_.size() >= kMaxSizes) return;
   const auto above =

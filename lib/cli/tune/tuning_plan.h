@@ -1,9 +1,8 @@
 // TuningPlan decides which pulls `tok tune` measures next, and when it knows enough.
 //
-// First every size of a grid is pulled by every protocol, a few times; then mostly those around a
-// crossover that is not known well, where further sizes are put between. Within a round the pulls
-// are in random order, so that what else the machine does falls on all alike.
-// Pure: it is told what a pull took, and never pulls.
+// First every size of a grid is pulled by every protocol, a few times; then mostly those around
+// uncertain crossovers, with further sizes between. A round's pulls are in random order, to spread
+// disturbances evenly. Pure: it gets the times, and never pulls.
 #pragma once
 
 #include <cstddef>
@@ -16,22 +15,22 @@
 
 namespace tokamak::cli::tune {
 
-// Sizes of the grid, with those that were put between.
+// Sizes of the grid and those put between.
 constexpr size_t kMaxSizes = 64;
 
-// Pulls of one size by one protocol; then it is known.
+// Most pulls of one size by one protocol.
 constexpr size_t kMaxSamples = 400;
 
-// Rounds of all sizes before it looks closer; fewer samples make no median.
+// Rounds of all sizes before it looks closer: a median needs as many samples.
 constexpr size_t kFullRounds = 5;
 
-// A crossover is known well when the ends of its interval differ by this factor at most, or when
+// A crossover is known well when the ends of its interval differ at most by this factor, or when
 // between them the wrong protocol costs at most this part of the time.
 constexpr double kKnownFactor = 1.25;
 constexpr double kKnownLoss = 0.02;
 
-// A table is known when its crossovers are, and medians are off by this part at most: else there
-// may be more of them.
+// A table is known when its crossovers are, and medians are off by at most this part: else there
+// may be more crossovers.
 constexpr double kKnownError = 0.03;
 
 struct Probe {
@@ -47,15 +46,15 @@ class TuningPlan final {
   std::vector<Probe> NextRound();
   void Note(const Probe& probe, double seconds);
 
-  // Every size that counts was pulled kFullRounds times by every protocol.
+  // True if every counted size was pulled kFullRounds times by every protocol.
   bool has_table() const;
-  // By what was noted so far; only where has_table().
+  // Fits the samples so far; requires has_table().
   transport::PolicyFit Fit() const;
-  // That makes further rounds needless.
+  // True if further rounds are needless.
   static bool IsKnown(const transport::Crossover& crossover);
   static bool IsKnown(const transport::PolicyFit& fit);
 
-  // With what was measured of each that counts.
+  // The samples of each counted size.
   std::vector<transport::SizeTimes> times() const;
   size_t samples() const { return samples_; }
 
@@ -65,7 +64,7 @@ class TuningPlan final {
   std::vector<Probe> Around(const transport::PolicyFit& fit) const;
   void AddProbes(const transport::SizeTimes& times, std::vector<Probe>& probes) const;
 
-  std::vector<transport::SizeTimes> times_;  // in rising order of size
+  std::vector<transport::SizeTimes> times_;  // by rising size
   base::Random random_;
   size_t rounds_ = 0;
   size_t samples_ = 0;

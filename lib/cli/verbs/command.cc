@@ -74,7 +74,7 @@ absl::Status TakeAddresses(const CommandFlags& flags, std::vector<Address>* addr
   return absl::OkStatus();
 }
 
-// The program may change to another folder.
+// Makes the path absolute: the program may change its folder.
 absl::Status TakePcap(const std::string& text, std::string* path) {
   if (text.empty()) return absl::OkStatus();
   std::error_code error;
@@ -83,7 +83,8 @@ absl::Status TakePcap(const std::string& text, std::string* path) {
   return absl::InvalidArgumentError("--pcap: give a path without commas");
 }
 
-// Whether the command would start with the shared object. What starts without it is said so.
+// Checks whether the shared object reaches the command. An error, or only a line on standard error
+// if the command can run without it.
 absl::Status CheckReach(const std::string& command) {
   const ProgramFile program = FindProgramFile(command);
   const std::string path = base::Printable(program.path);

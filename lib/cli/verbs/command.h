@@ -1,4 +1,4 @@
-// `tok verbs`: its flags, and what they mean for the program that it runs.
+// `tok verbs`: its flags, and their meaning for the program that it runs.
 #pragma once
 
 #include <cstdint>
@@ -30,12 +30,11 @@ struct CommandFlags {
 
 void AddCommand(CLI::App& app, CommandFlags& flags);
 
-// What the program is told; kInvalidArgument names the flag.
+// Returns the program's options; kInvalidArgument names the flag.
 absl::StatusOr<tokamak::verbs::kernel::Options> OptionsOf(const CommandFlags& flags);
 
-// Becomes the command, so that its exit code, and the signal that ends it, are its own. Returns an
-// exit code only where that fails: 2, or 127 where there is no such program and 126 where it cannot
-// be run, as shells have it.
+// Becomes the command, so that its exit code, and the signal that ends it, are its own. Returns
+// only on failure, as shells do: 2, 127 if there is no such program, 126 if it cannot be run.
 int RunCommand(const CommandFlags& flags, bool json);
 
 }  // namespace tokamak::cli::verbs

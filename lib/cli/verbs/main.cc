@@ -1,4 +1,4 @@
-// `tok verbs` by itself, for rdma_test (//lib/verbs/kernel:rdma_test.bzl), which builds sooner so.
+// `tok verbs` by itself, which builds sooner, for rdma_test (//lib/verbs/kernel:rdma_test.bzl).
 #include <string>
 
 #include "CLI/CLI.hpp"

@@ -21,10 +21,10 @@
 namespace tokamak::cli::verbs {
 namespace {
 
-// Scripts whose interpreter is a script: as many as the kernel follows.
+// Longest chain of scripts as interpreters, as in the kernel.
 constexpr int kMaxScripts = 5;
 
-// Of a script's first line, and of a path, as the kernel has them.
+// Bytes of a script's first line, and of a path, as in the kernel.
 constexpr size_t kMaxLine = 256;
 
 constexpr size_t kMaxSegments = 256;
@@ -43,7 +43,7 @@ std::string FindInPath(const std::string& command) {
   return command;
 }
 
-// What begins at `offset`, as much as there is of it.
+// Reads up to `size` bytes at `offset`.
 std::string ReadAt(const os::FileDescriptor& file, uint64_t offset, size_t size) {
   std::string bytes(size, '\0');
   const ssize_t count = pread(file.get(), bytes.data(), size, static_cast<off_t>(offset));
@@ -60,7 +60,7 @@ std::optional<T> ReadStruct(const os::FileDescriptor& file, uint64_t offset) {
   return value;
 }
 
-// "#!/bin/sh -e" is of /bin/sh; empty: it is no script.
+// Returns /bin/sh for "#!/bin/sh -e"; empty: it is no script.
 std::string InterpreterOfScript(const std::string& head) {
   absl::string_view line = head;
   if (!absl::ConsumePrefix(&line, "#!")) return {};
@@ -71,7 +71,7 @@ std::string InterpreterOfScript(const std::string& head) {
   return std::string(line.substr(0, line.find_first_of(" \t")));
 }
 
-// Of a program for this machine; anything else is for the kernel to judge.
+// Judges a program for this machine; the kernel judges others.
 Reach ReachOfElf(const os::FileDescriptor& file) {
   const auto header = ReadStruct<Elf64_Ehdr>(file, 0);
   const bool is_ours = header.has_value() && std::memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 &&

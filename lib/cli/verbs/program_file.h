@@ -1,7 +1,6 @@
-// What can be told of a program before it is started: whether a shared object that is preloaded
-// (LD_PRELOAD) reaches it.
+// Tells before a program starts whether a preloaded shared object (LD_PRELOAD) reaches it.
 //
-// Thread rule: none; looks at files and the environment.
+// Thread rule: none; reads files and the environment.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +9,10 @@
 namespace tokamak::cli::verbs {
 
 enum class Reach : uint8_t {
-  kWhole,       // as far as can be told: also where it is not there, or may not be read
-  kMusl,        // its dynamic linker is musl's, and loads nothing that was built for glibc
+  kWhole,       // as far as known: also if it is missing or unreadable
+  kMusl,        // musl's dynamic linker loads nothing built for glibc
   kStatic,      // it has no dynamic linker; programs that it starts may have one
-  kMoreRights,  // than who starts it: the dynamic linker preloads nothing then
+  kMoreRights,  // than its starter: the dynamic linker preloads nothing then
 };
 
 struct ProgramFile {
@@ -21,7 +20,8 @@ struct ProgramFile {
   Reach reach = Reach::kWhole;
 };
 
-// The one that execvp(3) would start for `command`; of a script, what the kernel starts for it.
+// Returns the file that execvp(3) would start for `command`; for a script, the one that the kernel
+// starts for it.
 ProgramFile FindProgramFile(const std::string& command);
 
 }  // namespace tokamak::cli::verbs

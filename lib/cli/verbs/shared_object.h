@@ -1,7 +1,7 @@
-// Where libtokamak-verbs.so is, which `tok verbs` puts under programs, and how that is said to the
-// dynamic linker.
+// Finds libtokamak-verbs.so, which `tok verbs` puts under programs, and names it to the dynamic
+// linker.
 //
-// Thread rule: none; FindSharedObject looks at files and the environment.
+// Thread rule: none; FindSharedObject reads files and the environment.
 #pragma once
 
 #include <string>
@@ -14,13 +14,13 @@ namespace tokamak::cli::verbs {
 constexpr char kSharedObject[] = "libtokamak-verbs.so";
 constexpr char kSharedObjectVariable[] = "TOKAMAK_VERBS_LIBRARY";
 
-// `wanted`, which may be empty; else what $TOKAMAK_VERBS_LIBRARY says; else beside tok, in
-// ../lib/tokamak of it, or where Bazel builds it. kNotFound names the places. kInvalidArgument: the
-// dynamic linker cannot be told its path.
+// Returns `wanted` unless empty; else $TOKAMAK_VERBS_LIBRARY; else the one beside tok, in
+// ../lib/tokamak of it, or where Bazel builds it. kNotFound names the places. kInvalidArgument:
+// LD_PRELOAD cannot hold its path.
 absl::StatusOr<std::string> FindSharedObject(const std::string& wanted);
 
-// LD_PRELOAD with `path` in front of what is in it, once; but for the runtimes of sanitizers, which
-// refuse to start behind others.
+// Returns LD_PRELOAD with `path` first, once; only the runtimes of sanitizers, which refuse to
+// start behind others, stay before it.
 std::string WithPreload(absl::string_view path, absl::string_view preload);
 
 }  // namespace tokamak::cli::verbs

@@ -28,11 +28,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kLookAtNodes(1);  // who joins or leaves is seen after this long
+constexpr std::chrono::seconds kLookAtNodes(1);  // delay until a node's joining or leaving is seen
 
 struct EventsFlags {
-  uint64_t count = 0;       // events, then it ends; 0: none
-  base::Duration duration;  // the same; zero: none
+  uint64_t count = 0;       // events to print; 0: unbounded
+  base::Duration duration;  // likewise; zero: unbounded
 };
 
 // Follows one node, until what the flags say.
@@ -99,7 +99,7 @@ class Follower final {
     }
   }
 
-  // Says who joined and left since the last time; none the first time.
+  // Prints who joined and left since the last time; nobody the first time.
   void LookAtNodes() {
     const auto nodes = AsAbsl(client_.Nodes());
     if (nodes.ok() != directory_answers_) {

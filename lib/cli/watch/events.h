@@ -1,7 +1,6 @@
-// `tok events`: follows what happens, one event a line: to the objects of one node, and to the
-// nodes of the cluster.
+// `tok events`: follows the objects of one node and the nodes of the cluster, one event a line.
 //
-// Begins with a line that names the node that is followed: all that happens from then on is seen.
+// The first line names the followed node: all later events are seen.
 #pragma once
 
 #include "lib/cli/common/command.h"

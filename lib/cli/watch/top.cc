@@ -28,7 +28,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct TopFlags {
-  uint64_t count = 0;  // views, then it ends; 0: none
+  uint64_t count = 0;  // views to print; 0: unbounded
   base::Duration interval = base::Seconds(1);
 };
 
@@ -37,7 +37,7 @@ void AddTop(CLI::App& top, TopFlags& flags) {
   AddDuration(top, "--interval", flags.interval, "from one view to the next");
 }
 
-// The whole terminal, but for its last line, where the cursor is left.
+// Returns the whole terminal except its last line, where the cursor is left.
 TopScreen ScreenNow() {
   TopScreen screen;
   winsize window{};
@@ -47,7 +47,7 @@ TopScreen ScreenNow() {
   return screen;
 }
 
-// Takes the place of what the terminal shows.
+// Returns text that replaces the screen's content.
 std::string Redraw(const std::string& text) {
   std::string drawn = "\033[H";
   for (const absl::string_view line : absl::StrSplit(absl::StripSuffix(text, "\n"), '\n'))
@@ -55,7 +55,7 @@ std::string Redraw(const std::string& text) {
   return absl::StrCat(drawn, "\033[J");
 }
 
-// Where the first node on the screen is after a key.
+// Returns the first node on the screen after a key.
 size_t Scrolled(Key key, size_t first, size_t shown, size_t nodes) {
   const size_t last = nodes - shown;
   switch (key) {
@@ -80,7 +80,7 @@ size_t Scrolled(Key key, size_t first, size_t shown, size_t nodes) {
 
 bool IsTerminal() { return isatty(STDOUT_FILENO) == 1 && isatty(STDIN_FILENO) == 1; }
 
-// Views one after the other, for whoever reads them later.
+// Prints views one after the other, for later reading.
 absl::Status PrintViews(const CommandContext& context, const TopFlags& flags) {
   const bool redraws = !context.flags.json && isatty(STDOUT_FILENO) == 1 && flags.count != 1;
   TopRates rates;
@@ -95,7 +95,7 @@ absl::Status PrintViews(const CommandContext& context, const TopFlags& flags) {
       const std::string text = FormatTop(*now, rates, ScreenNow());
       std::cout << (redraws ? Redraw(text) : absl::StrCat(view > 0 ? "\n" : "", text));
     }
-    if (!std::cout.flush().good()) return absl::OkStatus();  // which is said at the end
+    if (!std::cout.flush().good()) return absl::OkStatus();  // reported at the end
   }
   return absl::OkStatus();
 }
@@ -115,7 +115,7 @@ absl::Status WatchViews(const CommandContext& context, const TopFlags& flags, Ke
       const size_t nodes = now->nodes.size();
       screen.first = first = Scrolled(key, first, NodesOnScreen(screen, nodes), nodes);
       std::cout << Redraw(FormatTop(*now, rates, screen)) << "q ends" << std::flush;
-      if (!std::cout.good()) return absl::OkStatus();  // which is said at the end
+      if (!std::cout.good()) return absl::OkStatus();  // reported at the end
       if (view + 1 == flags.count) break;
       key = keys.Next(next);
     } while (key != Key::kQuit && Clock::now() < next);

@@ -1,7 +1,6 @@
-// TopRates are the rates of nodes, from one view of the cluster to the next.
+// TopRates are the rates of nodes between views of the cluster.
 //
-// A rate is taken over the node's own time: of a view that was made once and is shown twice it is
-// the same both times.
+// A rate is over the node's own time: a view shown twice has the same rate both times.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +14,10 @@ namespace tokamak::cli {
 
 class TopRates final {
  public:
-  // The latest view. Nodes that are not in it are forgotten.
+  // Adds the latest view, and forgets nodes that it lacks.
   void Add(const ClusterView& view);
 
-  // Of a total, per second; nothing where it is not known yet.
+  // Returns a total's rate per second; nullopt: not known yet.
   std::optional<double> Of(const std::string& node, const std::string& total) const;
 
  private:

@@ -1,5 +1,5 @@
-// What `tok top` shows of one view of the cluster: a title, a row for all nodes together and one for
-// each, by name as people count; and the same as JSON.
+// The text of one view for `tok top`: a title, a row for all nodes together and one for each, in
+// natural order by name; and the same as JSON.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@
 
 namespace tokamak::cli {
 
-// What there is room for. Columns give way where a terminal is narrow, the device first, and rates,
-// memory in use and state last; nodes beyond the lines are scrolled to.
+// The available screen. On a narrow one columns give way: the device first, and rates, memory in
+// use and state last. Nodes beyond the lines are scrolled to.
 struct TopScreen {
   size_t columns = 0;  // 0: any number
   size_t lines = 0;    // the same
-  size_t first = 0;    // node that is shown, as far as others fill the screen
+  size_t first = 0;    // first node shown, if others fill the screen
 };
 
-// How many nodes are shown where there are `nodes`.
+// Returns how many of `nodes` nodes are shown.
 size_t NodesOnScreen(const TopScreen& screen, size_t nodes);
 
 std::string FormatTop(const ClusterView& view, const TopRates& rates, const TopScreen& screen);

@@ -1,12 +1,11 @@
-// ClientPrograms keeps account of what the programs of this machine, and their users, take of the
-// daemon: connections, and memory beside the store's (answers that are not read, messages that are
-// not whole, requests that wait).
+// ClientPrograms accounts for the daemon's resources used by the programs of this machine, and by
+// their users: connections, and memory beside the store's (unread answers, incomplete messages,
+// waiting requests).
 //
-// A program is a process, as the kernel names it when it connects (SO_PEERCRED). One that our pid
-// namespace does not show cannot be told from others like it: these have what a user has, all of a
-// user together. What a program calls itself counts once: while it has a connection it cannot
-// become another by a new name.
-// Law: no program, and no user, has more than its part, however many connections it makes.
+// A program is a process, as named by the kernel at connect (SO_PEERCRED). Programs that our pid
+// namespace does not show are indistinguishable: they share one account for each user, with a
+// user's bounds. A program's own label is taken once: it cannot change while it has a connection.
+// Law: no program, and no user, exceeds its part, however many connections it makes.
 // Thread rule: the control loop.
 #pragma once
 
@@ -46,7 +45,7 @@ class ClientPrograms final {
     uint64_t memory_of_program = kMaxMemoryOfProgram;
   };
 
-  // One connection's. Dropping it gives it back. What it refers to lives as long.
+  // One connection's place; dropping it gives it back. label() and share() live as long.
   class Place final {
    public:
     Place() = default;
@@ -78,11 +77,11 @@ class ClientPrograms final {
   ClientPrograms(const ClientPrograms&) = delete;
   ClientPrograms& operator=(const ClientPrograms&) = delete;
 
-  // A connection of `peer`, whose program is called `label` if it has no other yet.
-  // kResourceExhausted: all places are taken, or this program's or user's; the text says which.
+  // Enters a connection of `peer`, whose program is called `label` unless it has a label already.
+  // kResourceExhausted: all places, or the program's or user's, are taken; the text says which.
   absl::StatusOr<Place> Enter(const os::PeerCredentials& peer, const std::string& label);
 
-  // That all of them have us hold.
+  // Bytes held for all of them.
   uint64_t memory() const;
 
  private:

@@ -1,10 +1,10 @@
 // ClientServer is the daemon's Unix socket: it accepts programs of this machine and gives each a
 // Session.
 //
-// A client that breaks the protocol, does not take its answers, or says no hello, loses its
-// connection; what it held goes back, the memory of what it had not sealed only when its program
-// has ended (departed.h). What a program and a user may have of it is bounded (client_programs.h).
-// Thread rule: the control loop.
+// A client that violates the protocol, does not read its answers, or sends no hello, loses its
+// connection; its resources go back, the memory of its unsealed objects only when its program has
+// ended (departed.h). A program's and a user's parts are bounded (client_programs.h). Thread rule:
+// the control loop.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +25,11 @@
 
 namespace tokamak::daemon {
 
-// Clients beyond the bounds, which are told why when they say hello. Where more come, the oldest is
-// ended without a word.
+// Clients beyond the bounds, which get the reason after their hello. Beyond this the oldest is
+// closed without one.
 constexpr size_t kMaxRefused = 64;
 constexpr uint64_t kMaxMemoryOfRefused = 16 << 20;
-// A client that has said no hello for this long loses its place.
+// Time within which a client must send its hello, or lose its place.
 constexpr base::Duration kHelloDeadline = base::Seconds(10);
 
 struct ClientServerOptions {
@@ -46,24 +46,23 @@ class ClientServer final {
                                                               const ClientServerOptions& options = {});
   ~ClientServer();
 
-  // Once, before the loop runs. `context` must outlive it. `arena` is the memfd of the store, which
-  // must stay open, and `read_only` the same opened for reading only: a client gets the second, or
-  // both.
+  // Call once, before the loop runs. `context` must outlive it. `arena` is the store's memfd, which
+  // must stay open, and `read_only` the same opened for reading: a client gets the second, or both.
   void Serve(const SessionContext& context, int arena, os::FileDescriptor read_only);
 
-  // Takes no more clients; those that are connected go on.
+  // Takes no more clients; connected ones go on.
   void StopListening();
 
   size_t clients() const { return clients_.size(); }
   const ClientCounters& counters() const { return counters_; }
-  // That all clients have us hold, beside the store's.
+  // Bytes held for all clients, beside the store's.
   uint64_t client_memory() const { return programs_.memory(); }
   // Programs without a connection that may still write to memory.
   size_t departed() const { return departed_ == nullptr ? 0 : departed_->programs(); }
 
  private:
   struct Client {
-    ClientPrograms::Place place;  // which the others claim memory of
+    ClientPrograms::Place place;  // of which the others claim memory
     std::unique_ptr<os::UnixConnection> connection;
     std::unique_ptr<Session> session;
     base::Timer hello_deadline;
@@ -98,7 +97,7 @@ class ClientServer final {
   std::unique_ptr<Departed> departed_;  // from Serve on
   std::map<uint64_t, Client> clients_;
   std::map<uint64_t, Refused> refused_;
-  // Dropped by a task of its own: what drops a client may be running in it.
+  // Dropped in a task of its own: the code that drops a client may be running in it.
   std::vector<Client> leaving_;
   std::vector<Refused> refused_leaving_;
   base::Timer bury_;

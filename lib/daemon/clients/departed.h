@@ -1,12 +1,11 @@
-// Departed keeps memory back from programs that lost their connection in the middle of writing,
-// until they have ended.
+// Departed holds memory back from programs that lost their connection while writing, until they
+// have ended.
 //
-// A program maps the store's memory for writing. When its connection ends it may be dead, or live
-// on and write to the objects that it had not sealed: that memory must not become another object's.
-// Its end is the proof, and the kernel tells it. What is held back for a program that cannot be
-// watched (our pid namespace does not show it, or kMaxDeparted are watched already) stays held back
-// until the daemon ends.
-// Thread rule: the control loop.
+// A program maps the store's memory for writing. When its connection ends, it may live on and write
+// to its unsealed objects: their memory must not become another object's. Only the end of the
+// process, which the kernel reports, is proof. Memory of a program that cannot be watched (our pid
+// namespace does not show it, or kMaxDeparted are watched already) is held back until the daemon
+// ends. Thread rule: the control loop.
 #pragma once
 
 #include <sys/types.h>
@@ -23,21 +22,21 @@
 
 namespace tokamak::daemon {
 
-constexpr size_t kMaxDeparted = 1024;  // programs that are watched at once
+constexpr size_t kMaxDeparted = 1024;  // programs watched at once
 
 class Departed final {
  public:
   // Both must outlive it.
   Departed(os::EpollLoop& loop, store::Store& store) : loop_(loop), store_(store) {}
 
-  // The connection of process `pid` is over, whose program is called `label`: gives back what
-  // `who`, its owner, has, at once or later.
+  // Gives back the resources of `who`, the owner of process `pid` whose connection has ended, at
+  // once or later; `label` names its program.
   void Add(store::Owner who, pid_t pid, const std::string& label);
 
-  // What the process was called when it lost its connection; null: nothing is held back from it.
+  // Returns the program's label when it lost its connection; null: nothing is held back from it.
   const std::string* LabelOf(pid_t pid);
 
-  // Programs that live on, and that some memory is held back from.
+  // Live programs from which memory is held back.
   size_t programs() const { return programs_.size(); }
 
  private:

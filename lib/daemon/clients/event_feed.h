@@ -1,11 +1,10 @@
-// EventFeed tells one client what becomes of the store's objects, in frames of at most
-// client::kMaxEvents events.
+// EventFeed reports the store's events to one client, in frames of at most client::kMaxEvents
+// events.
 //
-// Events are not kept for a client that does not take them: while it is congested they are left out
-// and counted. How many were is said as soon as it has caught up: with the next event, or in a
-// frame of its own. Nobody else waits for such a client, and nothing grows. What existed when the
-// client subscribed waits for it instead, in the store.
-// Thread rule: the control loop.
+// A congested client gets no events, only their count once it has caught up: with the next event,
+// or in a frame of its own. So nobody waits for such a client, and nothing grows. The list of
+// objects that existed at its subscription does wait for it, in the store. Thread rule: the control
+// loop.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +30,9 @@ class EventFeed final {
   EventFeed(const EventFeed&) = delete;
   EventFeed& operator=(const EventFeed&) = delete;
 
-  // From now on the store's events go out as answers to this request, and to no earlier one; with
-  // `existing` behind what is sealed already, by id. Of that each object is told once, and what
-  // becomes of it behind that; what happens to one that was not told yet shows when it is.
+  // Sends the store's events from now on as answers to this request instead of an earlier one; with
+  // `existing`, after the objects that are sealed already, by id. Each of those is listed once,
+  // then its events follow; events of one not listed yet show in its listing.
   void Start(store::Store& store, uint64_t request_id, bool existing);
   void Stop();
 
@@ -49,11 +48,11 @@ class EventFeed final {
   base::EventLoop& loop_;
   const Send send_;
   const Congested congested_;
-  uint64_t dropped_ = 0;  // left out since the last frame
+  uint64_t dropped_ = 0;  // since the last frame
   store::Store* store_ = nullptr;
   uint64_t request_id_ = 0;
   bool caught_up_ = true;
-  std::optional<base::ObjectId> told_to_;  // what existed and comes behind it by id was not told yet
+  std::optional<base::ObjectId> told_to_;  // existing objects after this id are not listed yet
   base::Timer retry_;
   base::Timer telling_dropped_;
   std::unique_ptr<store::Subscription> subscription_;

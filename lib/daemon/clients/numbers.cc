@@ -11,7 +11,7 @@ namespace tokamak::daemon {
 
 namespace {
 
-// In this order they are said.
+// In the order of the answer.
 constexpr const char* kForOthers[] = {
     "clients",
     "draining",

@@ -1,5 +1,4 @@
-// The numbers of a node by name, as the table has them (node_metrics.h): what `tok stat` shows, and
-// what a node says of itself to others.
+// A node's numbers by name, from the table (node_metrics.h): for `tok stat`, and for other nodes.
 #pragma once
 
 #include <vector>
@@ -10,12 +9,11 @@
 
 namespace tokamak::daemon {
 
-// Names have their unit last. Values are of now, or totals since the start (those end in _total).
-// What each program has of the store comes last: there may be more programs than fit into a reply.
+// Names end with their unit. Values are present ones, or totals since the start (_total). The
+// programs' parts of the store come last: there may be more programs than fit into a reply.
 std::vector<NamedNumber> NumbersForStat(const NodeSnapshot& node);
 
-// What a view of the whole cluster shows of a node. Of the devices in `node`, how many they are is
-// enough.
+// Numbers for a view of the whole cluster. `node` needs only the number of its devices.
 std::vector<node::NodeNumber> NumbersForOthers(const NodeSnapshot& node);
 
 }  // namespace tokamak::daemon

@@ -1,4 +1,4 @@
-// ProgramShare is what all connections of one program have under way together.
+// ProgramShare is the resources in use by all connections of one program.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 namespace tokamak::daemon {
 
 struct ProgramShare {
-  // `most`: bytes; of `user`, who may have several programs.
+  // `most`: bytes; `user`: the budget of its user, who may have several programs.
   explicit ProgramShare(uint64_t most, base::ByteBudget* user = nullptr) : memory(most, user) {}
 
   base::ByteBudget memory;
-  size_t waiting_ids = 0;  // objects that requests which wait are about
+  size_t waiting_ids = 0;  // objects of waiting requests
 };
 
 }  // namespace tokamak::daemon

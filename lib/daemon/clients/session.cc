@@ -75,8 +75,8 @@ bool Session::MayBegin(const client::Header& header, const RequestCost& cost) {
   return status.ok();
 }
 
-// What of its requests is not here is not counted apart: of what many programs wait for, too, it is
-// taken to have as many as there are.
+// The program's own missing objects are not counted apart: all objects of its waiting requests
+// count, up to the node's total.
 bool Session::MayLookFor(const client::Header& header, absl::Span<const base::ObjectId> ids, uint64_t timeout) {
   const size_t all = context_.node.pulls().looked_for() + context_.watched;
   const size_t own = std::min(share_ == nullptr ? pending_.ids() : share_->waiting_ids, all);
@@ -117,7 +117,7 @@ absl::Status Session::Handle(absl::Span<const uint8_t> frame) {
 }
 
 absl::Status Session::Dispatch(const client::Header& header, absl::Span<const uint8_t> frame) {
-  // Decodes the body of one kind, then does what it asks.
+  // Decodes the body of one kind, then acts on it.
   const auto as = [&](auto request_type, auto act) -> absl::Status {
     using Request = decltype(request_type);
     const absl::StatusOr<Request> request = client::DecodeBody<Request>(frame);
@@ -125,7 +125,7 @@ absl::Status Session::Dispatch(const client::Header& header, absl::Span<const ui
     act(*request);
     return absl::OkStatus();
   };
-  // The same for a request that changes objects, which a connection for reading only may not.
+  // The same for a request that changes objects, which a read-only connection may not.
   const auto as_creator = [&](auto request_type, auto act) -> absl::Status {
     if (!read_only_) return as(request_type, act);
     asker_.AnswerStatus(header,
@@ -227,8 +227,7 @@ void Session::Seal(const client::Header& header, const client::SealRequest& requ
   Begin<PendingSeal>(header, {1}, version);
 }
 
-// Most are sealed at once; what finds no room waits for it, and what is to be confirmed for the
-// directory's word.
+// Most are sealed at once; the others wait for room, or for the directory's confirmation.
 void Session::CreateAndSeal(const client::Header& header, const client::CreateAndSealRequest& request) {
   std::vector<store::SmallObject> objects;
   uint64_t size = 0;
@@ -253,7 +252,7 @@ void Session::CreateAndSeal(const client::Header& header, const client::CreateAn
   for (const auto& place : places) reply.outcomes.push_back(client::Outcome::Of(place.status()));
   const auto waits = [&](const PendingPuts::Place& place) { return PendingPuts::Waits(request, place); };
   if (std::none_of(places.begin(), places.end(), waits)) return asker_.Answer(header, reply);
-  // What may not wait is refused; what was put already is not.
+  // Objects that may not wait are refused; those put already are not.
   if (const absl::Status refused = CheckBegin(cost); !refused.ok()) {
     for (size_t i = 0; i < places.size(); ++i) {
       if (waits(places[i])) reply.outcomes[i] = client::Outcome::Of(refused);

@@ -1,11 +1,10 @@
 // Session is one client of the daemon: it turns the frames of its connection into calls of the
 // node, and answers them. Each request that is answered later is an object of its own (requests/).
 //
-// It knows nothing of sockets: the ClientServer (client_server.h) feeds it frames and takes what it
-// sends. A client is untrusted in its form (a malformed frame ends the connection) and bounded in
-// what it may have under way; what it holds, pins and unsealed objects, goes back when the session
-// ends, unless Leave gave it to somebody else.
-// Thread rule: the control loop.
+// It knows no sockets: the ClientServer (client_server.h) feeds it frames and sends its answers. A
+// client is untrusted: a malformed frame ends the connection, and its requests are bounded; its
+// pins and unsealed objects go back when the session ends, unless Leave gave them away. Thread
+// rule: the control loop.
 #pragma once
 
 #include <cstddef>
@@ -24,38 +23,35 @@
 
 namespace tokamak::daemon {
 
-// Requests of one client that wait for an answer; further ones are refused (kResourceExhausted).
+// Waiting requests of one client; further ones are refused (kResourceExhausted).
 constexpr size_t kMaxWaitingRequests = 4096;
-constexpr size_t kMaxWaitingIds = 65536;  // objects that all of these are about, together
-// Objects of which nobody knows a holder, and that the programs of a node wait for together. The
-// rest of what a node may wait for in its directory is left to what other nodes have it bring. One
-// program waits for at most as many as are free for others: so nobody has them all.
+constexpr size_t kMaxWaitingIds = 65536;  // objects in all of them together
+// Objects without a known holder that a node's programs wait for together. The rest of what a node
+// may wait for in its directory is left to objects that other nodes have it bring. One program
+// waits for at most as many as are free for others: so nobody has them all.
 constexpr size_t kMaxLookedFor = 49152;
 
 class Session final {
  public:
   using Send = Asker::Send;
 
-  // `context` must outlive it. `program` names the client where memory is accounted for. `send` may
-  // drop what it cannot deliver. `congested`: whether the client is so far behind that events are
-  // left out; answers never are. `share`: of the program; outlives it (null: it is the only one,
-  // and may have us hold any amount).
+  // `context` must outlive it. `program` names the client in memory accounts. `send` may drop what
+  // it cannot deliver. `congested`: true if the client is so far behind that events are left out;
+  // answers never are. `share`: the program's; outlives it (null: unbounded and alone).
   Session(const SessionContext& context, const std::string& program, Send send, EventFeed::Congested congested,
           ProgramShare* share = nullptr);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // The client is gone, but the program may still write to what it did not seal: ends all requests,
-  // and leaves what the client holds to the caller, who drops or abandons that owner. Nothing may
-  // be handled after.
+  // Ends all requests of a client that is gone while its program may still write to its unsealed
+  // objects. The caller drops or abandons the returned owner. Do not call Handle afterwards.
   store::Owner Leave();
 
-  // A whole frame from the client. An error means that the client broke the protocol: end the
-  // connection.
+  // Handles a whole frame. An error is a protocol violation: end the connection.
   absl::Status Handle(absl::Span<const uint8_t> frame);
 
-  // It said hello.
+  // True once the client has sent its hello.
   bool greeted() const { return greeted_; }
 
  private:
@@ -78,14 +74,14 @@ class Session final {
 
   // Returns whether one more request can wait; the error is for the client.
   absl::Status CheckBegin(const RequestCost& cost) const;
-  // The same; where it cannot, that was answered.
+  // The same; a refusal is answered.
   bool MayBegin(const client::Header& header, const RequestCost& cost);
-  // Returns whether the client may wait, for `timeout` microseconds, for those that are not here;
-  // where not, that was answered.
+  // Returns whether the client may wait, for `timeout` microseconds, for the missing ones of `ids`;
+  // a refusal is answered.
   bool MayLookFor(const client::Header& header, absl::Span<const base::ObjectId> ids, uint64_t timeout);
 
-  // Begins a request that is answered later, with the arguments of its Start; where there are too
-  // many, that was answered.
+  // Begins a request that is answered later, with the arguments of its Start, or answers the
+  // refusal.
   template <typename Request, typename... Arguments>
   void Begin(const client::Header& header, const RequestCost& cost, Arguments&&... arguments);
 

@@ -1,4 +1,4 @@
-// What the store and the directory know, as the client protocol says it.
+// Converts the store's and the directory's types to those of the client protocol.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ client::Location ToWire(const store::Location& place);
 client::ObjectEntry ToWire(const store::StoredObject& info, base::Time now);
 client::EventEntry ToWire(const store::Event& event);
 
-// Texts that are too long for the protocol are cut.
+// Texts too long for the protocol are cut.
 client::NodeEntry ToWire(const directory::NodeInfo& info, bool is_this);
 client::ViewedEntry ToWire(const node::ClusterView::Entry& entry, bool is_this);
 

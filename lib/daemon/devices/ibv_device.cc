@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The folder of the port that is used: the named one, else the first that is active.
+// Returns the folder of the port in use: the named one, else the first active one.
 std::string PortFolder(const verbs::ibv::DeviceName& name) {
   const std::string ports = absl::StrCat("/sys/class/infiniband/", name.device, "/ports/");
   if (name.port != 0) return absl::StrCat(ports, name.port);
@@ -82,9 +82,9 @@ absl::StatusOr<std::unique_ptr<OpenedDevice>> OpenIbvDevice(absl::string_view na
 void AddCounters(const std::string& folder, std::vector<NamedNumber>& numbers) {
   std::vector<fs::path> files;
   std::error_code error;
-  // A device may be removed meanwhile, which a range-based loop would throw.
+  // A device may be removed meanwhile; a range-based loop would throw.
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    // How often the kernel asks the device stands beside what it answered.
+    // The interval of the kernel's queries stands beside the counters.
     if (entry->path().filename() != "lifespan") files.push_back(entry->path());
   }
   std::sort(files.begin(), files.end());

@@ -1,8 +1,7 @@
-// Real verbs, opened by name: ibv:NAME[:PORT][@GID_INDEX], say ibv:mlx5_0 or ibv:rxe0:1@1. For
+// Real verbs, opened by name: ibv:NAME[:PORT][@GID_INDEX], e.g. ibv:mlx5_0 or ibv:rxe0:1@1. For
 // OpenDevice.
 //
-// Their numbers are the counters that the kernel keeps for the port, each under its own name:
-// rdma_NAME.
+// Their numbers are the kernel's counters of the port, each as rdma_NAME.
 #pragma once
 
 #include <memory>
@@ -20,9 +19,9 @@ bool IsIbvDevice(absl::string_view name);
 
 absl::StatusOr<std::unique_ptr<OpenedDevice>> OpenIbvDevice(absl::string_view name, const DeviceSettings& settings);
 
-// Appends a number for each file of `folder` that holds one, in the order of their names: at most
-// kMostCounters, and none whose name is longer than kLongestCounterName bytes. A folder that is not
-// there has none: devices differ in what they count.
+// Appends a number for each file of `folder` that holds one, sorted by name: at most kMostCounters,
+// without names longer than kLongestCounterName bytes. A missing folder has none: devices differ in
+// their counters.
 constexpr size_t kMostCounters = 64;
 constexpr size_t kLongestCounterName = 120;
 void AddCounters(const std::string& folder, std::vector<NamedNumber>& numbers);

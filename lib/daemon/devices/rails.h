@@ -1,7 +1,7 @@
-// Rails are a node's devices, opened by name, with what its engines need of each: a protection
-// domain and the store's registration.
+// Rails are a node's devices, opened by name, with a protection domain and the store's registration
+// of each.
 //
-// Thread rule: one thread, which is none of the devices' loops.
+// Thread rule: one thread, outside the devices' loops.
 #pragma once
 
 #include <cstdint>
@@ -23,29 +23,28 @@ namespace tokamak::daemon {
 
 class Rails final {
  public:
-  // `names` as OpenDevice takes them, with commas between; the first is where the node listens. A
-  // device beside it writes its packets, where that is asked for, to a file of its own, whose name
-  // ends with the device's number: ".1".
+  // Opens `names`, comma-separated, each as in OpenDevice; the node listens on the first. Each
+  // further device writes its packet trace to a file of its own, with its number as suffix: ".1".
   static absl::StatusOr<std::unique_ptr<Rails>> Open(absl::string_view names, const DeviceSettings& settings);
 
-  // The name of one that is software; empty: none is.
+  // The name of a software device; empty: there is none.
   std::string software() const;
 
-  // Makes `memory`, which must stay mapped, known to all devices: "arena", "on_demand" or "cached".
+  // Registers `memory`, which must stay mapped, with all devices: "arena", "on_demand" or "cached".
   absl::Status Register(absl::string_view how, absl::Span<uint8_t> memory);
-  // After Register: for the engine that shares the control loop, and for those that carry bulk.
+  // After Register: the rails of the engine that shares the control loop, and of those for bulk.
   std::vector<transport::Rail> all() const { return Of(&One::first); }
   std::vector<transport::Rail> bulk() const { return Of(&One::bulk); }
 
-  // The processors for the thread of engine `number`: those near one of the devices, which engines
-  // take in turn. Empty: any. Logs where that is.
+  // Returns the processors for the thread of engine `number`, near the device that it gets in turn.
+  // Empty: any. Logs the place.
   std::vector<int> Place(uint32_t number) const;
 
-  // What each device counts, by its own names.
+  // The counters of each device, by its own names.
   std::vector<std::vector<NamedNumber>> NumbersOfEach() const;
 
  private:
-  // Of one device, what its engines share.
+  // One device's resources, shared by its engines.
   struct Use {
     verbs::Device* device = nullptr;
     std::unique_ptr<verbs::ProtectionDomain> domain;
@@ -55,7 +54,7 @@ class Rails final {
     std::string name;
     std::unique_ptr<OpenedDevice> device;
     Use first;
-    Use bulk;  // empty where it is the same device
+    Use bulk;  // empty if the same device
   };
 
   static absl::Status Register(absl::string_view how, absl::Span<uint8_t> memory, verbs::Device& device, Use* use);

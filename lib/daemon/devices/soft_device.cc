@@ -17,12 +17,12 @@ namespace {
 
 constexpr uint64_t kBulkSeed = 0x6275'6c6b;  // another stream than the first NIC's
 
-// Of the NIC whose messages the control loop answers: most replies leave sooner, and the next
-// request of a program that asks for one object after the other mostly does. It is
-// a tenth of the shortest time after which a peer that hears nothing sends again.
+// For the NIC whose messages the control loop answers: most replies leave sooner, and mostly the
+// next request of a program that asks for one object after the other. A tenth of the shortest time
+// after which a peer retransmits.
 constexpr base::Duration kAckDelay = base::Microseconds(100);
 
-// What a flag asks for and the software NIC cannot do is refused, never left out.
+// Refuses flags that the software NIC cannot follow.
 absl::Status CheckFabric(absl::string_view name, const FabricSettings& fabric) {
   if (fabric.path_mtu.has_value()) {
     return absl::InvalidArgumentError(
@@ -40,9 +40,9 @@ absl::Status CheckFabric(absl::string_view name, const FabricSettings& fabric) {
                                                  dscp_only));
 }
 
-// The software NIC over UDP. Where its owner has a loop for it, that is the short way: no thread
-// has to be woken for a message. What takes long would hold up the loop, so there is another NIC
-// beside it, for bulk, on a thread of its own, as hardware works beside its host.
+// The software NIC over UDP. On its owner's loop it is the short way: no thread has to be woken for
+// a message. Long work would block that loop, so bulk has a second NIC on its own thread, as
+// hardware works beside its host.
 class SoftUdpDevice final : public OpenedDevice {
  public:
   absl::Status Open(absl::string_view name, const DeviceSettings& settings) {
@@ -93,7 +93,7 @@ class SoftUdpDevice final : public OpenedDevice {
                         absl::StrCat("for bulk, on the UDP port after that of ", name, ": ", status.message()));
   }
 
-  std::optional<os::LoopThread> thread_;  // outlives the NICs that work on it
+  std::optional<os::LoopThread> thread_;  // outlives the NICs on it
   std::vector<std::unique_ptr<SoftNic>> nics_;
 };
 

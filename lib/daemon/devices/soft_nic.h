@@ -1,7 +1,7 @@
-// SoftNic is one software NIC over UDP with all that it works on: its loop, its socket, its packet
-// trace.
+// SoftNic is one software NIC over UDP with its loop, socket and packet trace.
 //
-// Thread rule: opened and dropped by its owner's thread; everything but the counters is its loop's.
+// Thread rule: opened and dropped by its owner's thread; everything except the counters belongs to
+// its loop.
 #pragma once
 
 #include <functional>
@@ -22,9 +22,9 @@ namespace tokamak::daemon {
 
 class SoftNic final {
  public:
-  static constexpr int kEcnBits = 2;  // the low ones of a traffic class, which the NIC sets by itself
+  static constexpr int kEcnBits = 2;  // low bits of a traffic class, which the NIC sets itself
 
-  // `run` runs a call on the loop, and returns when it has. `ack_delay`: see
+  // `run` runs a call on the loop and returns when it has run. `ack_delay`: see
   // verbs::soft::DeviceOptions.
   SoftNic(os::EpollLoop& loop, std::function<void(const std::function<void()>&)> run, base::Duration ack_delay);
   ~SoftNic();
@@ -35,7 +35,7 @@ class SoftNic final {
 
   verbs::soft::SoftDevice& device() const { return *device_; }
 
-  // Always the same names in the same order.
+  // Always appends the same names in the same order.
   void AddNumbers(std::vector<NamedNumber>& numbers) const;
 
  private:

@@ -23,7 +23,7 @@ constexpr char kPrefix[] = "TOKD_";
 
 bool HasValue(const CLI::Option& option) { return option.get_expected_min() > 0; }
 
-// Of all flags that a file and the environment may give.
+// Returns the names of all flags that a file and the environment may give.
 std::vector<std::string> NamesOf(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
@@ -32,7 +32,7 @@ std::vector<std::string> NamesOf(const CLI::App& app) {
   return names;
 }
 
-// Of the byte at which the parser gave up, from 1.
+// Returns the line and column of a byte, counted from 1, at which the parser gave up.
 std::string PlaceIn(const std::string& text, size_t byte) {
   const size_t at = std::min(byte > 0 ? byte - 1 : 0, text.size());
   const size_t line_begin = at == 0 ? 0 : text.rfind('\n', at - 1) + 1;  // npos + 1 is 0
@@ -40,12 +40,12 @@ std::string PlaceIn(const std::string& text, size_t byte) {
   return absl::StrCat("line ", line, ", column ", at - line_begin + 1);
 }
 
-// In one line, whatever it has.
+// Returns the text as one line, whatever it contains.
 std::string Quoted(const std::string& text) {
   return Json(text).dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
 }
 
-// As on the command line.
+// Returns the value as on the command line.
 std::string TextOf(const std::string& key, const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number_unsigned()) return value.dump();
@@ -95,7 +95,7 @@ std::vector<CLI::ConfigItem> ConfigFile::from_config(std::istream& input) const 
     object = Json::parse(text, once, /*allow_exceptions=*/true, /*ignore_comments=*/true);
   } catch (const Json::parse_error& error) {
     throw CLI::ConfigError(absl::StrCat("it is no JSON from ", PlaceIn(text, error.byte), " on"));
-  } catch (const Json::exception&) {  // as a number that no double holds
+  } catch (const Json::exception&) {  // such as a number beyond double
     throw CLI::ConfigError("it is no JSON that can be read: a number is out of range");
   }
   if (!object.is_object()) throw CLI::ConfigError("it is no JSON object: {\"listen\": \"10.0.0.1:7000\", ...}");
@@ -108,7 +108,7 @@ std::vector<CLI::ConfigItem> ConfigFile::from_config(std::istream& input) const 
     const char* const variable = std::getenv(VariableOf(key).c_str());
     if (variable != nullptr && *variable != '\0') continue;
     CLI::ConfigItem item = ItemOf(*app_.get_option("--" + key), key, value);
-    if (value == false) continue;  // as if it were not there: it must not exclude others
+    if (value == false) continue;  // as if absent: it must not exclude others
     read.push_back(std::move(item));
   }
   return read;

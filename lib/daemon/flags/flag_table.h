@@ -1,8 +1,8 @@
-// Flags whose values CLI11 does not read: each stays a text, as help and --print-config show it,
-// until the command line has been parsed.
+// FlagTable holds flags whose values CLI11 does not read: each stays a text, as help and
+// --print-config show it, until the command line has been parsed.
 //
-// Read then turns the texts into values in the order in which the flags were added, and returns the
-// first error. What several flags must fulfil together is checked after that, by their owner.
+// Read then converts the texts in the order in which the flags were added, and returns the first
+// error. The owner checks conditions among several flags afterwards.
 #pragma once
 
 #include <deque>
@@ -24,7 +24,7 @@ class FlagTable final {
   FlagTable(const FlagTable&) = delete;
   FlagTable& operator=(const FlagTable&) = delete;
 
-  // A flag whose value is `parse` of its text; `text` is the default.
+  // Adds a flag whose value is `parse` of its text; `text` is the default.
   template <typename Value, typename Parse>
   CLI::Option* Add(const char* name, const std::string& text, Value& into, Parse parse, const char* about) {
     Row& row = NewRow(name, text);
@@ -37,7 +37,7 @@ class FlagTable final {
     return app_.add_option(name, row.text, about)->capture_default_str();
   }
 
-  // A flag without a default: `into` stays as it is where the flag is not given, or empty.
+  // Adds a flag without a default: `into` is unchanged if the flag is missing or empty.
   template <typename Value, typename Parse>
   CLI::Option* AddOptional(const char* name, Value& into, Parse parse, const char* about) {
     CLI::Option* const option = Add(name, "", into, parse, about);
@@ -46,7 +46,7 @@ class FlagTable final {
     return option;
   }
 
-  // A flag that takes one of a few words, the first unless given.
+  // Adds a flag that takes one of a few words; the first is the default.
   template <typename Value>
   CLI::Option* AddChoice(const char* name, const std::vector<std::pair<std::string, Value>>& choices, Value& into,
                          const char* about) {
@@ -62,7 +62,7 @@ class FlagTable final {
     return app_.add_option(name, row.text, about)->check(CLI::IsMember(words))->capture_default_str();
   }
 
-  // Returns the first error, with the flag's name before it.
+  // Reads all values; returns the first error, with the flag's name before it.
   absl::Status Read() const {
     for (const Row& row : rows_) {
       if (const absl::Status status = row.read(); !status.ok()) {
@@ -82,11 +82,11 @@ class FlagTable final {
   Row& NewRow(const char* name, const std::string& text) { return rows_.emplace_back(Row{name, text, nullptr}); }
 
   CLI::App& app_;
-  std::deque<Row> rows_;  // whose addresses stay: CLI11 writes to the texts
+  std::deque<Row> rows_;  // stable addresses: CLI11 writes to the texts
 };
 
-// `parse` of a text, for FlagTable::Add; a value outside of `least` to `most` is refused with
-// `range`, which says what is allowed.
+// Wraps `parse` for FlagTable::Add: a value outside of `least` to `most` is refused with the text
+// `range`.
 template <typename Parse, typename Value>
 auto Within(Parse parse, Value least, Value most, const std::string& range) {
   return [=](const std::string& text) {

@@ -1,7 +1,6 @@
-// HelpFormat is how our programs print their --help: as CLI11 has it, in lines that a terminal of
-// 80 columns does not break.
+// HelpFormat prints --help as CLI11 does, in lines of at most 80 columns.
 //
-// What an entry does stands from column 30 on (lib/cli/pages/help_text.py reads it there).
+// Descriptions of entries begin at column 30 (lib/cli/pages/help_text.py relies on it).
 #pragma once
 
 #include <string>
@@ -10,9 +9,9 @@
 
 namespace tokamak::daemon {
 
-// The same text, with what entries do, and paragraphs, broken between words. Lines that begin with
-// spaces and are no entries, such as commands of an example, stay as they are. Of empty lines
-// behind each other one is left.
+// Returns the text with descriptions and paragraphs broken between words. Lines that begin with
+// spaces and are no entries, such as example commands, stay as they are. Runs of empty lines become
+// one.
 std::string WrapHelp(const std::string& text);
 
 class HelpFormat final : public CLI::Formatter {

@@ -41,7 +41,7 @@ constexpr char kExample[] =
     "evacuate, quota and log-level change at once, what else is new there is named in the log and needs a restart.\n"
     "Exit codes: 0 after SIGTERM or SIGINT, 2 when it could not start, 1 after an error of its own.";
 
-// Flags that are checked together with others, or mean the opposite of an option.
+// Flags checked together with others, or opposite to an option.
 struct RawFlags {
   RedisTexts redis;
   bool huge_pages = false;
@@ -78,7 +78,7 @@ static_assert(kMaxAckTimeout * (verbs::kMaxRetryCount + 1) < transport::kConnect
               "a peer that is gone is given up first");
 
 absl::StatusOr<os::Detection> ParseDetection(const std::string& text) {
-  // Three loops that spin need processors of their own: with fewer, they keep each other from
+  // Three spinning loops need processors of their own: with fewer they keep each other from
   // working.
   const bool can_spin = std::thread::hardware_concurrency() >= kProcessorsToSpin;
   if (text == "auto") return can_spin ? os::Detection::Adaptive(base::Microseconds(20)) : os::Detection::Event();
@@ -94,7 +94,7 @@ absl::StatusOr<os::Detection> ParseDetection(const std::string& text) {
       absl::StrCat("unknown detection '", text, "': use auto, busy, event, adaptive or adaptive:20us"));
 }
 
-// A name that directory::CheckNodeId accepts: IPv6 brackets are none.
+// A name that directory::CheckNodeId accepts: without the brackets of IPv6.
 std::string DefaultName(const verbs::Address& listen) {
   if (listen.is_ipv4()) return listen.ToString();
   verbs::Address ip = listen;
@@ -137,8 +137,8 @@ absl::Status CheckName(const std::string& name) {
   return status.ok() ? status : absl::InvalidArgumentError(absl::StrCat("--name: ", status.message()));
 }
 
-// Takes what the table has not read, and checks what flags must fulfil together. Returns the first
-// error, with the flag's name before it.
+// Completes `options` from flags outside the table, and checks conditions among several. Returns
+// the first error, with the flag's name before it.
 absl::Status Complete(const RawFlags& raw, DaemonOptions& options) {
   options.prefault = !raw.no_prefault;
   if (raw.huge_pages) options.huge_pages = HugePagesChoice::kAlways;
@@ -152,7 +152,7 @@ absl::Status Complete(const RawFlags& raw, DaemonOptions& options) {
   return status;
 }
 
-// Sets the title below which --help shows the flags that are added from here on.
+// Sets the title in --help for the flags added from here on.
 void Group(CLI::App& app, const char* name) { app.option_defaults()->group(name); }
 
 void AddNodeFlags(CLI::App& app, FlagTable& table, RawFlags& raw, DaemonOptions& options) {
@@ -314,7 +314,7 @@ void AddWatchingFlags(CLI::App& app, FlagTable& table, DaemonOptions& options) {
       ->allow_extra_args(false);
 }
 
-// With --config FILE, or TOKD_CONFIG in the environment.
+// Adds --config FILE, or TOKD_CONFIG of the environment.
 void TakeConfigFile(CLI::App& app) {
   const char* const file = std::getenv("TOKD_CONFIG");
   const bool is_given = file != nullptr && *file != '\0';
@@ -356,7 +356,7 @@ absl::StatusOr<base::HostPort> ParseHttpAddress(const std::string& text) {
   const bool is_port = text.find_first_not_of("0123456789") == std::string::npos;
   const std::string full = is_port ? absl::StrCat("127.0.0.1:", text) : text;
   auto address = base::HostPort::Parse(full);
-  if (!address.ok() || !verbs::Address::Parse(full).ok()) {  // the latter takes no name of a host
+  if (!address.ok() || !verbs::Address::Parse(full).ok()) {  // the latter refuses host names
     return absl::InvalidArgumentError(absl::StrCat("'", text,
                                                    "' is neither a PORT, which is taken on 127.0.0.1, nor "
                                                    "IP:PORT: give such as 9464, 10.0.0.1:9464 or [::1]:9464"));

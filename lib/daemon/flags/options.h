@@ -21,29 +21,29 @@
 
 namespace tokamak::daemon {
 
-// Where the directory is: this node's own, served to others ("serve"), another node's
-// ("tokd@HOST:PORT") or in Redis (lib/directory/redis/server/target.h).
+// The directory: this node's own, served to others ("serve"), another node's ("tokd@HOST:PORT"), or
+// in Redis (lib/directory/redis/server/target.h).
 struct DirectoryChoice {
   enum class Kind { kServe, kRemote, kRedis };
   Kind kind = Kind::kServe;
   base::HostPort server;            // kRemote
-  directory::redis::Options redis;  // kRedis: ParseDirectory knows its target alone
+  directory::redis::Options redis;  // kRedis: ParseDirectory sets only the target
 };
 absl::StatusOr<DirectoryChoice> ParseDirectory(const std::string& text);
 
-// For one acknowledgement: even with all retries a peer that is gone is given up before an attempt
-// to connect would be.
+// Longest --ack-timeout: even with all retries a vanished peer is given up before an attempt to
+// connect to it would be.
 constexpr base::Duration kMaxAckTimeout = base::Milliseconds(500);
 
 struct LogChoice {
-  int level = 0;  // of glog: what is less is not logged
+  int level = 0;  // of glog: lower levels are not logged
   bool json = false;
 };
 
 struct DaemonOptions {
   std::string name;       // the node's
-  verbs::Address listen;  // small objects' engine; engine i for bulk listens on its port + i, from 1
-  std::string device;     // or several, with commas between
+  verbs::Address listen;  // small objects' engine; engine i for bulk (from 1) listens on its port + i
+  std::string device;     // or several, comma-separated
   uint64_t memory = 0;    // bytes
   std::string socket;     // path
   os::SocketAccess socket_access = os::SocketAccess::kUser;
@@ -59,39 +59,39 @@ struct DaemonOptions {
   FabricSettings fabric;
   bool require_rdma = false;
   bool cache = false;
-  uint64_t quota = 0;  // bytes that a program may hold; 0: any
+  uint64_t quota = 0;  // bytes that a program may hold; 0: unlimited
   HugePagesChoice huge_pages = HugePagesChoice::kWhereFree;
   bool prefault = true;
   std::string pcap;
   std::string trace;                                        // a file; empty: none
-  std::optional<verbs::soft::CongestionChoice> congestion;  // none: the software NIC's own choice
+  std::optional<verbs::soft::CongestionChoice> congestion;  // nullopt: the software NIC's own choice
   base::Duration drain = base::Seconds(10);
   bool evacuate = false;
   base::Duration lease = base::Seconds(10);  // docs/consistency.md
   base::Duration grace = base::Seconds(60);
-  std::optional<base::Duration> ack_timeout;  // none: what suits the devices
+  std::optional<base::Duration> ack_timeout;  // nullopt: suits the devices
   LogChoice log;
-  std::optional<base::HostPort> http;   // where the metrics and the page are; none: nowhere
-  std::vector<std::string> http_hosts;  // further names by which browsers may ask there
+  std::optional<base::HostPort> http;   // of the metrics and the page; nullopt: none
+  std::vector<std::string> http_hosts;  // further host names that requests there may use
 };
 
-// "PORT", on loopback (0: one that is free), or "IP:PORT".
+// Parses "PORT", on loopback (0: a free one), or "IP:PORT".
 absl::StatusOr<base::HostPort> ParseHttpAddress(const std::string& text);
 
-// Of --lease and --grace. A shorter lease would end between two renewals on a busy machine; a
-// directory takes none that is longer.
+// Bounds of --lease and --grace. A shorter lease would end between two renewals on a busy machine;
+// directories refuse longer ones.
 constexpr base::Duration kMinLease = base::Milliseconds(200);
 constexpr base::Duration kMaxLease = base::Seconds(3600);
 
-// What main shall do: run with these options, or leave at once with an exit code (0 after --help, 2
-// after a wrong flag; what had to be said was said, what is wrong to `errors`).
+// Result of ParseFlags for main: run with these options, or leave at once with an exit code (0
+// after --help, 2 after a wrong flag; output is complete, errors went to `errors`).
 struct ParsedFlags {
   bool run = false;
   int exit_code = 0;
   DaemonOptions options;
-  std::string config;  // the options, as --print-config prints them
+  std::string config;  // the options as --print-config prints them
 };
-// Of the command line, of the environment, and of the file that --config names: config_file.h.
+// Reads the command line, the environment, and the file of --config: config_file.h.
 ParsedFlags ParseFlags(int argc, const char* const* argv, std::ostream& errors = std::cerr);
 
 }  // namespace tokamak::daemon

@@ -1,9 +1,9 @@
-// What tokd --policy may say: a table, a file with one, or that it learns.
+// PolicyChoice is the value of tokd --policy: a table, a file with one, or learning.
 //
-//   eager:32KiB,read      the table itself (lib/transport/policy/policy.h)
-//   FILE.json             a file that tok tune wrote (lib/daemon/flags/policy_file.h)
-//   adaptive              learns from the pulls (lib/transport/policy/adaptive_policy.h)
-//   adaptive:TABLE        the same, and begins with a table: either of the first two
+//  eager:32KiB,read      the table itself (lib/transport/policy/policy.h)
+//  FILE.json             a file that tok tune wrote (lib/daemon/flags/policy_file.h)
+//  adaptive              learns from the pulls (lib/transport/policy/adaptive_policy.h)
+//  adaptive:TABLE        the same, starting from a table: either of the first two
 #pragma once
 
 #include <optional>
@@ -15,12 +15,12 @@
 namespace tokamak::daemon {
 
 struct PolicyChoice {
-  std::optional<transport::Policy> table;  // none: what is built in for the devices
+  std::optional<transport::Policy> table;  // nullopt: built in for the devices
   bool adaptive = false;
   std::string origin = "built in";  // of the table, for the log
 };
 
-// Reads the file, where it names one. kInvalidArgument says in one line what is wrong.
+// Reads the file, if it names one. kInvalidArgument: one line about what is wrong.
 absl::StatusOr<PolicyChoice> ParsePolicyChoice(const std::string& text);
 
 }  // namespace tokamak::daemon

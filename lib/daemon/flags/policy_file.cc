@@ -27,12 +27,12 @@ absl::StatusOr<json> ParseJson(absl::string_view text) {
     return json::parse(text.begin(), text.end());
   } catch (const json::parse_error& error) {
     return Wrong(absl::StrCat("no JSON: byte ", error.byte, " is not what must follow"));
-  } catch (const json::exception&) {  // as a number that no double holds
+  } catch (const json::exception&) {  // such as a number beyond double
     return Wrong("no JSON: a number is out of range");
   }
 }
 
-// What it says in `key`; kInvalidArgument where that is there and no short text.
+// Returns the text of `key`, empty if missing; kInvalidArgument: it is no short text.
 absl::StatusOr<std::string> TextIn(const json& object, const char* key, absl::string_view place) {
   if (!object.contains(key)) return std::string();
   const json& value = object[key];
@@ -112,7 +112,7 @@ absl::StatusOr<PolicyMeasurement> MeasurementOf(const json& measured) {
 
 double Microseconds(double seconds) { return std::round(seconds * 1e9) / 1e3; }
 
-// The part of the sorted samples below which `part` of them lie.
+// Returns the sample below which `part` of the sorted samples lie.
 double Quantile(const std::vector<double>& sorted, double part) {
   return sorted[std::min(sorted.size() - 1, static_cast<size_t>(part * static_cast<double>(sorted.size())))];
 }

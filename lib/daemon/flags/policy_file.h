@@ -1,18 +1,18 @@
-// A policy as a file keeps it: the table, and what it was measured on. `tok tune` writes it, the
-// daemon reads it, and people may.
+// PolicyFile is a policy as text: the table, and its measurement. `tok tune` writes it; the daemon,
+// and people, read it.
 //
-//   {
-//     "tokamak_policy": 1,
-//     "table": [
-//       {"up_to": 40960, "protocol": "eager"},
-//       {"protocol": "read"}
-//     ],
-//     "measured": {"date": "2026-01-31T12:00:00Z", "puller": {...}, "holder": {...}, ...}
-//   }
+//  {
+//    "tokamak_policy": 1,
+//    "table": [
+//      {"up_to": 40960, "protocol": "eager"},
+//      {"protocol": "read"}
+//    ],
+//    "measured": {"date": "2026-01-31T12:00:00Z", "puller": {...}, "holder": {...}, ...}
+//  }
 //
 // "up_to" is in bytes, or a text as "40KiB"; the last step has none. "measured" is for people and
-// may be missing: of it only the date and the ends are looked at. docs/tuning.md has every key.
-// Text in, text out: who reads and writes files is the caller.
+// optional: only its date and ends are read. All keys: docs/tuning.md. The caller reads and writes
+// the files.
 #pragma once
 
 #include <cstddef>
@@ -28,10 +28,10 @@
 
 namespace tokamak::daemon {
 
-// Bytes; what `tok tune` writes has some 10 KB.
+// Bytes; `tok tune` writes some 10 KB.
 constexpr size_t kMaxPolicyFile = 1024 * 1024;
 
-// Bytes of each text in it.
+// Bytes of each text.
 constexpr size_t kMaxPolicyText = 256;
 
 struct LinkEnd {
@@ -42,8 +42,8 @@ struct LinkEnd {
 struct PolicyMeasurement {
   std::string date;  // ISO 8601, UTC
   LinkEnd puller, holder;
-  // Not read again.
-  double seconds = 0;  // that it took
+  // The rest is not read again.
+  double seconds = 0;  // duration of the measurement
   std::vector<transport::SizeTimes> times;
   std::vector<transport::Crossover> crossovers;
 };
@@ -53,7 +53,7 @@ struct PolicyFile {
   std::optional<PolicyMeasurement> measured;
 };
 
-// kInvalidArgument says in one line what is wrong, and where.
+// kInvalidArgument: one line about what is wrong, and where.
 absl::StatusOr<PolicyFile> ParsePolicyFile(absl::string_view text);
 
 std::string FormatPolicyFile(const PolicyFile& file);

@@ -1,7 +1,7 @@
-// The flags of tokd that are about a directory in Redis: --redis-...
+// The flags of tokd for a directory in Redis: --redis-...
 //
-// Passwords stand in files, or in the environment under names that are no flags' (kRedisVariables):
-// what a flag says can be read on the command line and by --print-config.
+// Passwords come from files, or from variables that are no flags (kRedisVariables): flags can be
+// read on the command line and with --print-config.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ constexpr char kPasswordVariable[] = "TOKD_REDIS_PASSWORD";
 constexpr char kSentinelPasswordVariable[] = "TOKD_REDIS_SENTINEL_PASSWORD";
 constexpr std::array<const char*, 2> kRedisVariables = {kPasswordVariable, kSentinelPasswordVariable};
 
-// As given, before it is checked.
+// As given, unchecked.
 struct RedisTexts {
   std::string prefix = "tokamak";
   std::string password_file, sentinel_user, sentinel_password_file;
@@ -26,11 +26,11 @@ struct RedisTexts {
 };
 void AddRedisFlags(CLI::App& app, RedisTexts& texts);
 
-// Adds what flags and environment say to `options`, whose target is known, and checks it. Each error
-// begins with the flag that is wrong.
+// Adds flags and environment to `options`, whose target is set, and checks them. Each error begins
+// with the wrong flag.
 absl::Status TakeRedisFlags(const RedisTexts& texts, directory::redis::Options& options);
 
-// Where the directory is not in Redis: says which flag is out of place.
+// For other directories: an error names the flag that is out of place.
 absl::Status CheckNoRedisFlags(const RedisTexts& texts);
 
 }  // namespace tokamak::daemon

@@ -1,5 +1,5 @@
-// Reload reads a running daemon's flags again, of which the file (--config) may have changed, and
-// says in the log what that changes.
+// Reload reads a running daemon's flags again after a change of the file (--config), and logs what
+// changes.
 #pragma once
 
 #include <optional>
@@ -11,19 +11,19 @@ namespace tokamak::daemon {
 
 class Reload final {
  public:
-  // With what the daemon was started; `argv` must outlive it.
+  // `started`: the daemon's flags at its start; `argv` must outlive it.
   Reload(int argc, const char* const* argv, const ParsedFlags& started);
 
-  // Of what it returns only what Daemon::Reload takes over, and the log's level, may be used: a
-  // restart is needed for the rest, which is named each time. None where something is wrong with the
-  // flags: nothing changes then.
+  // Returns the new options, of which only the log's level and those of Daemon::Reload may be used;
+  // logs the others, which need a restart, each time. nullopt: the flags are wrong, and nothing
+  // changes.
   std::optional<DaemonOptions> Read();
 
  private:
   const int argc_;
   const char* const* const argv_;
   const std::string started_;  // as ParsedFlags::config
-  std::string last_;           // likewise; of what was read last
+  std::string last_;           // likewise; as read last
 };
 
 }  // namespace tokamak::daemon

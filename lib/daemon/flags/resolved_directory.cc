@@ -8,7 +8,7 @@
 namespace tokamak::daemon {
 namespace {
 
-// How often it is seen to whether the node answers; and until the next look-up after one that failed.
+// Interval of checks whether the node answers, and delay after a failed look-up.
 constexpr base::Duration kLookEvery = base::Seconds(1);
 
 }  // namespace
@@ -24,7 +24,7 @@ ResolvedDirectory::ResolvedDirectory(base::EventLoop& loop, node::EngineLink& li
 }
 
 void ResolvedDirectory::LookLater(base::Duration after) {
-  // Not all nodes at once.
+  // Spread, so that not all nodes look at once.
   const auto drawn = static_cast<int64_t>(random_.Below(static_cast<uint64_t>(after.picoseconds() / 2)));
   look_ = loop_.RunAfter(after - base::Duration::Picoseconds(drawn), [this] { Look(); });
 }

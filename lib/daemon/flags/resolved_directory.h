@@ -1,8 +1,7 @@
-// ResolvedDirectory is the directory of another node that is known by its host's name: it is looked up,
-// and again while the node does not answer.
+// ResolvedDirectory is another node's directory, known by its host name: it looks the name up, and
+// again while the node does not answer.
 //
-// Of several addresses the next is tried whenever a call was not answered.
-// Thread rule: the control loop.
+// After each unanswered call it tries the next of several addresses. Thread rule: the control loop.
 #pragma once
 
 #include "lib/base/random.h"
@@ -31,8 +30,8 @@ class ResolvedDirectory final : public node::DirectoryHost {
   base::Random random_;
   node::AskedDirectory asked_;
   os::NameLookup names_;
-  std::string trouble_;  // that was logged
-  uint64_t turn_ = 0;    // which of its addresses
+  std::string trouble_;  // logged last
+  uint64_t turn_ = 0;    // counts through its addresses
   base::Pending lookup_;
   base::Timer look_;
 };

@@ -24,7 +24,7 @@ void AddFlagsOf(const CLI::App& app, std::vector<std::string>& names) {
   }
 }
 
-// Of which commands it is a flag.
+// Returns the commands that have the flag.
 std::vector<std::string> CommandsWith(const CLI::App& app, const std::string& flag) {
   std::vector<std::string> names;
   for (const CLI::App* const command : app.get_subcommands({})) {

@@ -1,5 +1,4 @@
-// What is wrong with a command line that CLI11 did not take: in one line, with what may have been
-// meant.
+// Explains in one line a command line that CLI11 refused, with what may have been meant.
 #pragma once
 
 #include <string>
@@ -8,7 +7,7 @@
 
 namespace tokamak::daemon {
 
-// Of what `app` threw when it parsed. Ends with where the help is.
+// `error`: thrown by `app` in parsing. Ends with how to get help.
 std::string ExplainWrongFlags(const CLI::App& app, const CLI::ParseError& error);
 
 }  // namespace tokamak::daemon

@@ -1,12 +1,10 @@
-// HeapTrimmer gives back to the system what the heap has free. tcmalloc keeps it for the next time,
-// and a daemon would stay as large as it was in its busiest moment: while its directory was away
-// and it noted what it had to say, for example.
+// HeapTrimmer gives free heap memory back to the system. tcmalloc keeps it for later, and a daemon
+// would stay as large as in its busiest moment, e.g. when its directory was away.
 //
-// What is free is given back in steps, for all threads that want pages of the heap wait meanwhile;
-// and not all of it, since some is needed again at once. What lies in one piece goes as a whole.
+// It works in steps, since all threads that want pages of the heap wait meanwhile, and leaves some,
+// which is soon needed again. A free span goes as a whole.
 //
-// Where the program has another allocator (a sanitizer's) nothing is done.
-// Thread rule: its loop's.
+// With another allocator (a sanitizer's) it does nothing. Thread rule: its loop's.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +23,7 @@ class HeapTrimmer final {
   // `loop` must outlive it.
   explicit HeapTrimmer(base::EventLoop& loop);
 
-  // Bytes that the heap has from the system and that nobody uses; 0 with another allocator.
+  // Returns the unused bytes that the heap has from the system; 0 with another allocator.
   static size_t Free();
 
  private:

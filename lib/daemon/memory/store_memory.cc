@@ -8,10 +8,10 @@
 namespace tokamak::daemon {
 namespace {
 
-// The last page, which is 1 GiB on some machines, may lose an eighth of the memory asked for.
+// The last page, 1 GiB on some machines, may waste at most an eighth of the requested size.
 constexpr uint64_t kWasteFraction = 8;
 
-// Memory that could not be touched is given back.
+// Gives the memory back if touching fails.
 absl::StatusOr<os::SharedMemory> Open(uint64_t size, bool huge_pages, const TouchMemory& touch,
                                       const MemorySystem& system) {
   os::SharedMemoryOptions options;

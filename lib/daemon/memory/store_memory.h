@@ -1,8 +1,8 @@
-// The store's memory: in huge pages where enough of them are free, unless a flag says otherwise,
-// and with a line for the log that says which and why.
+// Opens the store's memory: in huge pages if enough are free and no flag forbids it, with a line
+// for the log that says which and why.
 //
-// Huge pages that are free may be gone when they are touched, where a control group bounds them: so
-// the memory is touched before they are settled on, and ordinary ones are taken instead.
+// Free huge pages may be unavailable when touched, if a control group bounds them: so the memory is
+// touched first, and ordinary pages are the fallback.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@
 namespace tokamak::daemon {
 
 enum class HugePagesChoice : uint8_t {
-  kWhereFree,  // ordinary ones else
-  kAlways,     // or none at all
+  kWhereFree,  // else ordinary ones
+  kAlways,     // or fail
   kNever,
 };
 
-// Why a store of `size` bytes is better kept in ordinary pages where these are free; empty: it is
-// not. `touched`: at once.
+// Returns why ordinary pages are better for a store of `size` bytes with these free huge pages;
+// empty: they are not. `touched`: at once.
 std::string WhyOrdinaryPages(uint64_t size, const os::HugePages& pages, bool touched);
 
 struct StoreMemory {
@@ -31,10 +31,10 @@ struct StoreMemory {
   std::string pages;  // for the log: which and why
 };
 
-// Touches new memory; empty: it is touched when it is used. kCancelled: the daemon is not to start.
+// Touches new memory; null: it is touched on use. kCancelled: the daemon shall not start.
 using TouchMemory = std::function<absl::Status(const os::SharedMemory& memory)>;
 
-// What the system gives; a test's own.
+// The system's calls; tests have their own.
 struct MemorySystem {
   std::function<os::HugePages()> huge_pages = [] { return os::FreeHugePages(); };
   std::function<absl::StatusOr<os::SharedMemory>(uint64_t size, const os::SharedMemoryOptions& options)> create =

@@ -1,4 +1,4 @@
-// ClientCounters is what the clients' server counts of connections.
+// ClientCounters are the connection counts of the clients' server.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@ namespace tokamak::daemon {
 // Totals since the server began.
 struct ClientCounters {
   uint64_t accepted = 0;
-  uint64_t refused = 0;          // too many were connected, or too many of that program or user
-  uint64_t protocol_errors = 0;  // connections that ended since the client broke the protocol
-  uint64_t stalled = 0;          // since it did not take its answers, or did not complete its messages
-  uint64_t silent = 0;           // since it said no hello
+  uint64_t refused = 0;          // too many connected, or too many of the program or user
+  uint64_t protocol_errors = 0;  // ended for a protocol violation of the client
+  uint64_t stalled = 0;          // ended for unread answers or an incomplete message
+  uint64_t silent = 0;           // ended without a hello
 };
 
 }  // namespace tokamak::daemon

@@ -1,5 +1,4 @@
-// NamedNumber is one number of a node or of its devices, with the name that people and programs
-// know it by.
+// NamedNumber is one number of a node or of its devices, with its public name.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
-// NodeSnapshot is what a node counts and has at one moment: what the metrics and the page of the
-// cluster are made of.
+// NodeSnapshot is a copy of a node's numbers and state at one moment, for the metrics and the page
+// of the cluster.
 //
-// It is a copy. The control loop takes it, and any thread may read it afterwards.
+// The control loop takes it; any thread may read it.
 #pragma once
 
 #include <cstdint>
@@ -50,13 +50,13 @@ struct NodeSnapshot {
 
   uint64_t loop_waits = 0;
   std::vector<transport::EndpointCounters> engines;
-  std::vector<std::vector<NamedNumber>> rails;  // what each device counts, by its own names
+  std::vector<std::vector<NamedNumber>> rails;  // each device's counters, by its own names
 
-  // Why peers and programs should not come here now; empty: they may.
+  // Returns why peers and programs should not come here now; empty: they may.
   std::string WhyNotReady() const;
 };
 
-// What the node itself knows; the rest is the daemon's.
+// Fills in the node's part; the rest is the daemon's.
 NodeSnapshot SnapshotOf(const node::Node& node);
 
 }  // namespace tokamak::daemon

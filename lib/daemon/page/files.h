@@ -1,4 +1,4 @@
-// The files of the page of the cluster, which are part of the program. embed.py writes files.cc.
+// The files of the cluster's page, part of the program. embed.py writes files.cc.
 #pragma once
 
 #include "absl/strings/string_view.h"
@@ -11,7 +11,7 @@ struct File {
   absl::string_view text;
 };
 
-// nullptr: there is none.
+// Returns nullptr if there is none.
 const File* Find(absl::string_view path);
 
 }  // namespace tokamak::daemon::page

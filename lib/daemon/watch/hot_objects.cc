@@ -8,7 +8,7 @@ namespace tokamak::daemon {
 
 namespace {
 
-constexpr size_t kPage = 256;  // objects of one task
+constexpr size_t kPage = 256;  // objects per task
 
 bool IsHotter(const store::StoredObject& a, const store::StoredObject& b) {
   return a.uses != b.uses ? a.uses > b.uses : a.id < b.id;

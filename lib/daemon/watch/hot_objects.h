@@ -1,9 +1,8 @@
-// HotObjects looks for the objects of a store that are used most, a page of the store in each task,
-// so that programs do not wait for it.
+// HotObjects finds the most used objects of a store, a page of the store in each task, so that
+// programs do not wait.
 //
-// Bound: it looks at the first kMaxSeen objects by id, which says nothing about their use: of a
-// larger store it is a sample.
-// Thread rule: the store's loop.
+// Bound: it looks at the first kMaxSeen objects by id, which is independent of their use: a sample
+// of a larger store. Thread rule: the store's loop.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +22,9 @@ class HotObjects final : public base::Handle {
   static constexpr size_t kMaxSeen = 65536;
 
   struct Report {
-    std::vector<store::StoredObject> objects;  // sealed; the one used most first
-    uint64_t seen = 0;                         // objects that were looked at
-    base::Time now;                            // of the store's loop
+    std::vector<store::StoredObject> objects;  // sealed; most used first
+    uint64_t seen = 0;                         // objects looked at
+    base::Time now;                            // on the store's loop
   };
   using Done = std::function<void(Report)>;
 

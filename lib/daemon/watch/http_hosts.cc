@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kLongestHostName = 253;
 
-// As two names are compared.
+// Returns the form in which names are compared.
 std::string Normal(absl::string_view name) {
   absl::ConsumeSuffix(&name, ".");
   return absl::AsciiStrToLower(name);
@@ -45,7 +45,7 @@ void HttpHosts::Add(absl::string_view name) {
 }
 
 bool HttpHosts::Allows(absl::string_view host) const {
-  if (absl::ConsumePrefix(&host, "[")) {  // of IPv6
+  if (absl::ConsumePrefix(&host, "[")) {  // IPv6
     const size_t end = host.find(']');
     if (end == absl::string_view::npos) return false;
     absl::string_view port = host.substr(end + 1);

@@ -1,9 +1,9 @@
-// HttpHosts knows by which names of this machine a request may ask for what --http shows.
+// HttpHosts knows the names of this machine that requests to --http may use.
 //
-// A web site can have its own name point to this machine once a browser here has loaded its page
-// (DNS rebinding): that page's script then reads what is shown here as if it came from the site.
-// Such a request names the site in its Host. So what is answered to is what no stranger can make
-// point elsewhere: an address, localhost, this machine's own name, and the names it is told.
+// A web site can point its own name to this machine once a browser here has loaded its page (DNS
+// rebinding): the page's script then reads our answers as if they came from the site. Such a
+// request names the site in its Host. So only hosts that no stranger controls are allowed:
+// addresses, localhost, this machine's own name, and given names.
 // Thread rule: any thread.
 #pragma once
 
@@ -20,21 +20,21 @@ namespace tokamak::daemon {
 
 class HttpHosts final {
  public:
-  // Names that --http-host may give.
+  // Bound of --http-host.
   static constexpr size_t kMaxNames = 64;
 
-  // kInvalidArgument: `name` is not one of a host, without a port.
+  // kInvalidArgument: `name` is no host name without a port.
   static absl::Status Check(const std::string& name);
 
-  // Another name of this machine; nothing where it is empty.
+  // Adds a name of this machine; ignores an empty one.
   void Add(absl::string_view name);
 
-  // `host`: as a request has it, with a port or without.
+  // Returns true if requests may name `host`, with a port or without.
   bool Allows(absl::string_view host) const;
 
  private:
   mutable base::Mutex mutex_;
-  std::set<std::string> names_ ABSL_GUARDED_BY(mutex_) = {"localhost"};  // in small letters, without a dot at the end
+  std::set<std::string> names_ ABSL_GUARDED_BY(mutex_) = {"localhost"};  // lower-case, without a final dot
 };
 
 }  // namespace tokamak::daemon

@@ -15,7 +15,7 @@ bool IsVisible(absl::string_view text) {
                      [](char c) { return absl::ascii_isgraph(static_cast<unsigned char>(c)); });
 }
 
-// Up to the line's end; what follows it stays.
+// Takes the text up to the line's end.
 absl::string_view TakeLine(absl::string_view& text) {
   const size_t end = text.find('\n');
   absl::string_view line = text.substr(0, end);
@@ -24,7 +24,7 @@ absl::string_view TakeLine(absl::string_view& text) {
   return line;
 }
 
-// False: it is named twice, or where one reader would see it and another would not.
+// Returns false if the host is named twice, or readers could disagree whether it is named.
 bool TakeHost(absl::string_view headers, std::optional<std::string>& host) {
   while (!headers.empty()) {
     const absl::string_view line = TakeLine(headers);
@@ -39,7 +39,7 @@ bool TakeHost(absl::string_view headers, std::optional<std::string>& host) {
   return true;
 }
 
-// Nothing: it is badly encoded, or has a 0 byte.
+// Returns nullopt if it is badly encoded or has a 0 byte.
 std::optional<std::string> DecodePath(absl::string_view text) {
   std::string path;
   for (size_t i = 0; i < text.size(); ++i) {

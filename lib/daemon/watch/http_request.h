@@ -1,8 +1,8 @@
-// HttpRequest is what a browser or a scraper asks for, out of the first lines that it sends (RFC
-// 9112): of these the method, the path and the Host count, and nothing else.
+// HttpRequest is a request of a browser or scraper, parsed from its head (RFC 9112): only the
+// method, the path and the Host count.
 //
-// They come from whoever reaches the port. What is no request, or names its path or its host in a
-// way that two readers could take for two, is none.
+// The head is untrusted. One that is malformed, or whose path or host two readers could take for
+// two, is refused.
 #pragma once
 
 #include <optional>
@@ -15,13 +15,13 @@ namespace tokamak::daemon {
 struct HttpRequest {
   std::string method;
   std::string path;                 // decoded, from its '/' to the query; without a 0 byte
-  std::optional<std::string> host;  // as it stands there, of visible characters; none: not named
+  std::optional<std::string> host;  // as given, of visible characters; nullopt: not named
 
-  // `head`: the request line and the headers. Nothing: it is no request.
+  // `head`: the request line and the headers. nullopt: it is no request.
   static std::optional<HttpRequest> Parse(absl::string_view head);
 };
 
-// Where the request's line and headers end in what has come; npos: not yet.
+// Returns where the head ends in the bytes so far; npos: not yet.
 size_t EndOfHead(absl::string_view come);
 
 }  // namespace tokamak::daemon

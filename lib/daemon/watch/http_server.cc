@@ -24,12 +24,12 @@ namespace {
 
 constexpr int kHttpBacklog = 512;
 constexpr int kHttpAcceptsPerTurn = 16;
-// A process that has no descriptor left looks again after this time.
+// How long a process without free descriptors waits to accept again.
 constexpr base::Duration kHttpAcceptRetry = base::Milliseconds(100);
-// Bytes of a Host that is refused.
+// Bytes shown of a refused Host.
 constexpr size_t kHostShown = 256;
 
-// Nothing but what this server has; nobody else's page may show it, and a browser asks again.
+// Pages use only this server's resources, no other page may embed them, and browsers do not cache.
 constexpr char kHeaders[] =
     "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'\r\n"
@@ -83,13 +83,13 @@ std::string AddressOf(const sockaddr_storage& peer) {
     const auto& address = reinterpret_cast<const sockaddr_in&>(peer).sin_addr;
     return std::string(reinterpret_cast<const char*>(&address), sizeof(address));
   }
-  // Of IPv6 a host has its network's 64 bits to choose from.
+  // An IPv6 host can choose among its network's 64 bits.
   const auto& address = reinterpret_cast<const sockaddr_in6&>(peer).sin6_addr;
   const bool is_v4 = IN6_IS_ADDR_V4MAPPED(&address);
   return std::string(reinterpret_cast<const char*>(&address), is_v4 ? sizeof(address) : sizeof(address) / 2);
 }
 
-// None: errno says why.
+// Not valid: errno has the reason.
 os::FileDescriptor ListenAt(const base::HostPort& address) {
   addrinfo wanted{};
   wanted.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
@@ -181,7 +181,7 @@ void HttpServer::Accept() {
   }
 }
 
-// For one more. False: all that count have asked, and are being answered.
+// Makes room for one more. Returns false if all that count are being answered.
 bool HttpServer::MakeRoom(const std::string& from) {
   const auto of_it = std::count_if(connections_.begin(), connections_.end(),
                                    [&](const auto& entry) { return entry.second.from == from; });
@@ -199,7 +199,7 @@ void HttpServer::OnEvents(uint64_t number, uint32_t events) {
   const auto found = connections_.find(number);
   if (found == connections_.end()) return;
   Connection& connection = found->second;
-  // It has hung up. Its place is free when its request is done: so no more are asked than have one.
+  // The peer has hung up. Its place is freed when its request is done: this bounds the requests.
   if (connection.is_asking) return connection.watch.Reset();
   if (!connection.answer.empty()) return Write(number, connection);
   if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) Read(number, connection);
@@ -252,8 +252,8 @@ void HttpServer::Write(uint64_t number, Connection& connection) {
     }
     connection.answer.erase(0, static_cast<size_t>(sent));
   }
-  // It is closed when the other side has taken all: before that the kernel might throw it away,
-  // where something else has come.
+  // Closed only when the peer has taken all: the kernel might discard unsent bytes if other input
+  // has arrived.
   connection.is_leaving = true;
   shutdown(connection.socket.get(), SHUT_WR);
   connection.watch.SetEvents(EPOLLIN);

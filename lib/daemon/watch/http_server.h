@@ -1,10 +1,10 @@
-// HttpServer answers GET requests at one address, and each connection once (docs/operations.md says
-// what is there).
+// HttpServer answers GET requests at one address, one for each connection (docs/operations.md lists
+// the paths).
 //
-// It reads from whoever reaches the address, and believes nothing: a request has kRequestDeadline
-// to arrive, and its answer as much to be taken away. Until it has arrived it takes a place and no
-// thread. Where all places are taken, or those of one address, the oldest that has nothing to be
-// answered gives way: so whoever asks is answered, however many are silent.
+// Clients are untrusted: a request has kRequestDeadline to arrive, its answer as long to be read.
+// An arriving request takes a place but no thread. If all places are taken, or those of one
+// address, the oldest connection without an answer gives way: requests are answered, however many
+// connections are silent.
 //
 // Thread rule: made and dropped by one thread. Connections live on a loop of the server's own; the
 // handler runs on kThreads others, several at once.
@@ -45,10 +45,10 @@ class HttpServer final {
   static constexpr size_t kMaxRequestBytes = 16384;  // of the request line and its headers
   static constexpr base::Duration kRequestDeadline = base::Seconds(2);
 
-  // What is at a path, which is decoded and begins with '/'.
+  // Returns the answer for a path, which is decoded and begins with '/'.
   using Handler = std::function<HttpAnswer(absl::string_view path)>;
 
-  // `address`: an IP address; port 0: any. Who names a host that is none of `hosts` is refused. The
+  // `address`: an IP address; port 0: any. Requests for a host other than `hosts` are refused. The
   // error is one line.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const base::HostPort& address,
                                                            std::shared_ptr<const HttpHosts> hosts, Handler handler);
@@ -57,18 +57,18 @@ class HttpServer final {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  // With the port that was taken.
+  // The address, with the actual port.
   const base::HostPort& address() const { return address_; }
   std::string url() const;
 
  private:
   struct Connection {
     os::FileDescriptor socket;
-    std::string from;         // the address, as the kernel has it
-    std::string come;         // of the request
-    bool is_asking = false;   // the workers have it
-    std::string answer;       // what has not left of it
-    bool is_leaving = false;  // all has left; what still comes is not looked at
+    std::string from;         // the peer's address, as the kernel has it
+    std::string come;         // bytes of the request so far
+    bool is_asking = false;   // true while the workers have it
+    std::string answer;       // the part not yet sent
+    bool is_leaving = false;  // true if all is sent; further input is ignored
     base::Timer deadline;
     os::FdWatch watch;
   };
@@ -88,7 +88,7 @@ class HttpServer final {
   const os::FileDescriptor listener_;
   // From here on the loop's.
   uint64_t last_number_ = 0;
-  std::map<uint64_t, Connection> connections_;  // the oldest first
+  std::map<uint64_t, Connection> connections_;  // oldest first
   std::unique_ptr<HttpWorkers> workers_;
   os::FdWatch listener_watch_;
   base::Timer retry_;

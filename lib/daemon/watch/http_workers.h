@@ -1,8 +1,8 @@
-// HttpWorkers are the threads that make the answers of an HttpServer: what they ask may have to
-// wait, and its loop must not.
+// HttpWorkers are the threads that make an HttpServer's answers: making one may wait, and the loop
+// must not.
 //
-// Bound: as many requests wait as the server has connections.
-// Thread rule: made, asked, stopped and dropped on the loop's thread, where the answers come.
+// Bound: as many requests wait as the server has connections. Thread rule: made, asked, stopped and
+// dropped on the loop's thread, where the answers come.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,13 @@ namespace tokamak::daemon {
 
 class HttpWorkers final {
  public:
-  // On any of the threads: all that is sent for a request.
+  // Returns all bytes to send for a request; runs on any of the threads.
   using Make = std::function<std::string(const HttpRequest& request)>;
-  // On the loop: that was the answer to the request of this number.
+  // Takes the answer to request `number`, on the loop.
   using Made = std::function<void(uint64_t number, std::string answer)>;
 
   HttpWorkers(base::EventLoop& loop, int threads, Make make, Made made);
-  // Waits for what is being made.
+  // Waits for the answers being made.
   ~HttpWorkers();
   HttpWorkers(const HttpWorkers&) = delete;
   HttpWorkers& operator=(const HttpWorkers&) = delete;

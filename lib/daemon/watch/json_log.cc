@@ -48,7 +48,7 @@ void JsonLog::send(google::LogSeverity severity, const char*, const char* base_f
   const std::string level = absl::AsciiStrToLower(google::GetLogSeverityName(severity));
   const std::string text =
       LineAt(at, level, absl::StrCat(base_filename, ":", line), std::string(message, message_len)) + "\n";
-  // In one call, so that lines of several daemons do not mix; what cannot be written is lost.
+  // One call, so that lines of several daemons do not mix; lines that cannot be written are lost.
   if (write(STDERR_FILENO, text.data(), text.size()) < 0) return;
 }
 

@@ -1,6 +1,7 @@
-// JsonLog writes what is logged as JSON, one object in each line, to standard error:
+// JsonLog writes the log to standard error as JSON, one object in each line:
 //
-//   {"time": "2026-01-31T12:00:00.123456Z", "level": "info", "node": "n1", "source": "daemon.cc:147", "message": "..."}
+//  {"time": "2026-01-31T12:00:00.123456Z", "level": "info", "node": "n1",
+//   "source": "daemon.cc:147", "message": "..."}                            (in one line)
 //
 // Thread rule: any; glog calls it one line after the other.
 #pragma once
@@ -14,14 +15,13 @@ namespace tokamak::daemon {
 
 class JsonLog final : public google::LogSink {
  public:
-  // From now on, and until it ends, in place of glog's own lines; of those only that of a CHECK that
-  // failed stays, with its stack.
+  // Replaces glog's own lines as long as it lives, except that of a failed CHECK, with its stack.
   explicit JsonLog(std::string node);
   ~JsonLog() override;
   JsonLog(const JsonLog&) = delete;
   JsonLog& operator=(const JsonLog&) = delete;
 
-  // As a line of the log, without its end: for what goes elsewhere.
+  // Returns a line of the log, without its end, for use elsewhere.
   std::string Line(const std::string& level, const std::string& source, const std::string& message) const;
 
   void send(google::LogSeverity severity, const char* full_filename, const char* base_filename, int line,

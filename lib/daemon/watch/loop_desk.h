@@ -1,10 +1,9 @@
-// LoopDesk has an event loop answer the questions of other threads, which wait for the answer no
-// longer than a deadline.
+// LoopDesk has an event loop answer the questions of other threads, which wait at most until a
+// deadline.
 //
-// What belongs to the loop is touched by the loop alone: the answer is a copy. A question whose
-// asker has gone away ends by itself, or with the desk.
-// Bound: kMaxQuestions wait at once; beyond, and from Close on, there is no answer.
-// Thread rule: made, closed and dropped on the loop's thread; Ask from any other.
+// Only the loop touches its objects: the answer is a copy. A question whose asker has gone ends by
+// itself, or with the desk. Bound: kMaxQuestions wait at once; beyond, and from Close on, there is
+// no answer. Thread rule: made, closed and dropped on the loop's thread; Ask from any other.
 #pragma once
 
 #include <chrono>
@@ -28,13 +27,13 @@ class LoopDesk final {
   static constexpr size_t kMaxQuestions = 64;
 
   explicit LoopDesk(base::EventLoop& loop) : asked_(loop.MakeSignal([this] { TakeQuestions(); })) {}
-  // Nobody asks any more.
+  // Requires that nobody asks any more.
   ~LoopDesk() { Close(); }
   LoopDesk(const LoopDesk&) = delete;
   LoopDesk& operator=(const LoopDesk&) = delete;
 
-  // Runs `question` on the loop and returns what it tells its argument, at once or later: once.
-  // What it returns is kept until then. Nothing: no answer within `deadline`.
+  // Runs `question` on the loop and returns the answer that it gives to its argument, once, at once
+  // or later; keeps its result until then. nullopt: no answer within `deadline`.
   template <typename Answer>
   std::optional<Answer> Ask(std::function<base::Pending(std::function<void(Answer)>)> question,
                             std::chrono::milliseconds deadline) {
@@ -50,7 +49,7 @@ class LoopDesk final {
     return std::move(*slot);
   }
 
-  // Those who wait are told that there is no answer.
+  // Ends: askers that wait get no answer.
   void Close() {
     running_.clear();
     const base::MutexLock lock(mutex_);
@@ -62,7 +61,7 @@ class LoopDesk final {
  private:
   struct Question {
     std::function<base::Pending(const std::function<void()>& answered)> begin;
-    bool answered = false;  // under the desk's mutex_, which clang cannot know here
+    bool answered = false;  // guarded by the desk's mutex_, which clang cannot see here
   };
 
   bool Await(const std::shared_ptr<Question>& question, std::chrono::milliseconds deadline) {
@@ -107,7 +106,7 @@ class LoopDesk final {
   base::Mutex mutex_;
   base::CondVar ended_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
-  size_t open_ ABSL_GUARDED_BY(mutex_) = 0;  // asked, and not answered
+  size_t open_ ABSL_GUARDED_BY(mutex_) = 0;  // not yet answered
   std::vector<std::shared_ptr<Question>> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -48,7 +48,7 @@ ClientMetric Series(const node::GetLatency::Histogram& histogram, Labels labels)
   for (size_t i = 0; i < histogram.counts.size(); ++i) {
     count += histogram.counts[i];
     if (i == node::GetLatency::kTimeBounds.size()) break;  // the last has no bound
-    // Divided, not multiplied: 0.0001 is the nearest number then, and printed so.
+    // Divided, not multiplied: then 0.0001 is the nearest number, and printed so.
     const double bound = static_cast<double>(node::GetLatency::kTimeBounds[i].picoseconds()) / 1e12;
     series.histogram.bucket.push_back({count, bound});
   }
@@ -57,14 +57,14 @@ ClientMetric Series(const node::GetLatency::Histogram& histogram, Labels labels)
   return series;
 }
 
-// Not in the table: its labels are all that it says.
+// Not in the table: it consists of labels.
 MetricFamily NodeInfoFamily(const NodeSnapshot& node) {
   MetricFamily family = Family(PrometheusType::Gauge, "node_info", "1; the node's name and devices are labels.");
   family.metric.push_back(Series(family.type, 1, {{"node", node.node}, {"device", node.device}}));
   return family;
 }
 
-// Not in the table either: `tok stat` shows no histograms.
+// Not in the table: `tok stat` shows no histograms.
 MetricFamily GetDurationFamily(const node::GetLatency& latency) {
   MetricFamily family = Family(PrometheusType::Histogram, "get_duration_seconds",
                                "Gets of programs, for each object found: from the request to the answer.");
@@ -85,7 +85,7 @@ PrometheusType TypeOf(const MetricReading& reading) {
 
 std::string MetricsText(const NodeSnapshot& snapshot) {
   std::vector<MetricFamily> families = {NodeInfoFamily(snapshot), GetDurationFamily(snapshot.latency)};
-  std::map<std::string, size_t> places;  // in `families`; each engine adds to all of the engines'
+  std::map<std::string, size_t> places;  // in `families`; the engines share theirs
   for (const MetricReading& reading : ReadMetrics(snapshot)) {
     if (reading.only_stat) continue;
     const PrometheusType type = TypeOf(reading);

@@ -1,9 +1,8 @@
-// Metrics are a node's numbers as Prometheus reads them. docs/metrics.md says what each means, and
-// what its labels are; a test compares the two.
+// Metrics are a node's numbers as Prometheus reads them. docs/metrics.md explains each, with its
+// labels; a test compares the two.
 //
-// Names begin with "tokamak_" and end with their unit, a base unit (seconds, bytes); those that
-// only grow end with "_total". No label comes from what a program or a peer says of itself, so
-// their number is bounded.
+// Names begin with "tokamak_" and end with a base unit (seconds, bytes), those of totals with
+// "_total". No label comes from a program or a peer, so their number is bounded.
 #pragma once
 
 #include <string>
@@ -12,7 +11,7 @@
 
 namespace tokamak::daemon {
 
-// The text format, version 0.0.4.
+// Returns the text format, version 0.0.4.
 std::string MetricsText(const NodeSnapshot& snapshot);
 constexpr char kMetricsType[] = "text/plain; version=0.0.4; charset=utf-8";
 

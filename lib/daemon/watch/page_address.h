@@ -1,4 +1,4 @@
-// Where the page of a node is for those who look at the page of another.
+// Addresses of a node's page for those who look at another node's page.
 #pragma once
 
 #include <string>
@@ -9,18 +9,18 @@
 
 namespace tokamak::daemon {
 
-// What a node whose page is at `http` and whose engine listens at `engine` says of it to others: a
-// page at every address of the machine is at the engine's as well.
+// Returns the address that a node with its page at `http` and an engine at `engine` gives to
+// others: a page at every address of the machine is at the engine's as well.
 std::string PageForOthers(const base::HostPort& http, const verbs::Address& engine);
 
-// As a node says of itself: addresses as text, the page's empty where there is none.
+// A node's addresses, as it reports them; `page` empty: none.
 struct PagePlace {
   absl::string_view page;
   absl::string_view engine;
 };
 
-// The link to the page of `other` for whoever looks at that of `own`; empty: it cannot be reached
-// from there. A page at a loopback address is another one on each machine.
+// Returns the link from the page of `own` to that of `other`; empty: not reachable from there. A
+// loopback address means another page on each machine.
 std::string LinkToPage(const PagePlace& other, const PagePlace& own);
 
 }  // namespace tokamak::daemon

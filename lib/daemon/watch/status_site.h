@@ -1,13 +1,12 @@
-// StatusSite is what --http shows of a node: its metrics, its health, and a page of the cluster
-// with the JSON behind it. All of it only shows; nothing here changes the node.
+// StatusSite is the content of --http: a node's metrics, its health, and a page of the cluster with
+// the JSON behind it. It is read-only.
 //
-//   /metrics   Prometheus' text              /healthz  200: the control loop turns
-//   /          the page of the cluster       /readyz   200: in the cluster, and not draining
-//   /api/node, /api/nodes, /api/objects      what the page shows, as JSON
+//  /metrics   Prometheus' text              /healthz  200: the control loop turns
+//  /          the page of the cluster       /readyz   200: in the cluster, and not draining
+//  /api/node, /api/nodes, /api/objects      the page's data, as JSON
 //
-// It asks the control loop (loop_desk.h) and forms the answer on the thread that asked, so that a
-// scrape costs the loop a copy of its numbers.
-// Thread rule: Get on any thread, several at once.
+// It asks the control loop (loop_desk.h) and formats on the asking thread, so that a scrape costs
+// the loop one copy of its numbers. Thread rule: Get on any thread, several at once.
 #pragma once
 
 #include <chrono>
@@ -31,9 +30,9 @@ namespace tokamak::daemon {
 
 class StatusSite final {
  public:
-  // All that is shown is of the last kDeadline; a loop that does not answer within it is not well.
+  // Every answer is younger than this; a loop that does not answer within it is unhealthy.
   static constexpr std::chrono::milliseconds kDeadline{2000};
-  // One look at the objects serves all who ask within this time.
+  // One look at the objects serves all requests within this time.
   static constexpr std::chrono::milliseconds kObjectsAge{2000};
 
   // Run on the control loop.

@@ -1,8 +1,8 @@
-// TraceFile keeps what the gets and pulls of this process spent their time on, and writes it, for
-// Perfetto (ui.perfetto.dev) or chrome://tracing, when it is dropped.
+// TraceFile records the phases of this process's gets and pulls and writes them, for Perfetto
+// (ui.perfetto.dev) or chrome://tracing, when it is dropped.
 //
-// Bound: the first kMaxPhases phases of a life, some 40 bytes each; what comes later only counts in
-// the totals, and a line of the log says so.
+// Bound: the first kMaxPhases phases of a life, some 40 bytes each; later ones count only in the
+// totals, and a line of the log says so.
 #pragma once
 
 #include <fstream>
@@ -20,7 +20,7 @@ class TraceFile final {
 
   // kInvalidArgument: `path` cannot be written.
   static absl::StatusOr<std::unique_ptr<TraceFile>> Create(const std::string& path);
-  // Whoever records has ended.
+  // Requires that recording has ended.
   ~TraceFile();
 
   base::PhaseLog& log() { return log_; }

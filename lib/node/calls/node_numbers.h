@@ -1,11 +1,11 @@
-// NodeNumbers is what a node says of itself to others, for whoever looks at the cluster: some of
-// its numbers by name, and where its page is.
+// NodeNumbers is what a node reports of itself to others: some of its numbers by name, and where
+// its page is.
 //
 //   on the wire, service kNumbers:
 //   (nothing)   -> page text  [name text  value u64]
 //
-// What a peer says is untrusted: it is short, and has no letters that a terminal or a page takes
-// for anything but letters.
+// A peer's answer is untrusted: decoded, it is short and has no characters that a terminal or a
+// page may interpret.
 #pragma once
 
 #include <cstddef>
@@ -24,15 +24,15 @@ struct NodeNumber {
 };
 
 struct NodeNumbers {
-  static constexpr size_t kMaxNumbers = 48;  // further ones are not said
+  static constexpr size_t kMaxNumbers = 48;  // further ones are left out
   static constexpr size_t kMaxName = 48;     // bytes
   static constexpr size_t kMaxPage = 64;     // bytes
 
-  std::string page;  // "10.0.0.1:9464", where the node answers HTTP; empty: nowhere
+  std::string page;  // where the node answers HTTP, "10.0.0.1:9464"; empty: nowhere
   std::vector<NodeNumber> numbers;
 
   static std::vector<uint8_t> Encode(const NodeNumbers& numbers);
-  // Nothing: no answer that a peer would give.
+  // nullopt: malformed.
   static std::optional<NodeNumbers> Decode(absl::Span<const uint8_t> bytes);
 };
 

@@ -29,7 +29,7 @@ base::ObjectVersion ReadVersion(base::Reader& reader) {
   return version;
 }
 
-// False: no content has this generation.
+// Returns false if no content has this generation.
 bool ReadContent(base::Reader& reader, base::ObjectVersion* version) {
   *version = ReadVersion(reader);
   return version->generation != base::kNoGeneration;
@@ -46,7 +46,7 @@ std::vector<base::ObjectVersion> ReadVersions(base::Reader& reader, size_t most)
   return versions;
 }
 
-// False: no address.
+// Returns false if it is no address.
 bool ReadAddress(base::Reader& reader, verbs::Address* address) {
   const absl::StatusOr<verbs::Address> parsed = verbs::Address::Parse(reader.Text(kMaxAddress));
   if (parsed.ok()) *address = *parsed;
@@ -57,7 +57,7 @@ void WriteGoodFor(base::Writer& writer, base::Duration good_for) {
   writer.Integer(std::min(static_cast<uint64_t>(good_for.microseconds()), kMaxGoodFor));
 }
 
-// Zero: no such time.
+// Returns zero if there is no such time.
 base::Duration ReadGoodFor(base::Reader& reader) {
   const auto microseconds = reader.Integer<uint64_t>();
   return microseconds > kMaxGoodFor ? base::Duration() : base::Microseconds(static_cast<int64_t>(microseconds));

@@ -1,8 +1,8 @@
-// What nodes ask each other about objects, and the answers, as bytes: the calls of the service
-// kObjects (docs/directory.md has them in one table).
+// Calls of the service kObjects, which nodes make about objects, and their answers, as bytes
+// (docs/directory.md has them in one table).
 //
-//   request   call 1 | the call's fields
-//   answer    the call's fields; none where the request is malformed
+//  request   call 1 | the call's fields
+//  answer    the call's fields; none if the request is malformed
 //
 // Both are untrusted. Integers are little-endian; texts have a 32-bit length before them, lists a
 // 32-bit count.
@@ -48,7 +48,7 @@ struct DropRequest {
   base::ObjectVersion version;
 };
 
-// The peer shall have the object, for a node that leaves (object_keep.h).
+// Asks the peer to keep the object, for a node that leaves (object_keep.h).
 struct KeepRequest {
   static constexpr ObjectCall kCall = ObjectCall::kKeep;
 
@@ -59,7 +59,7 @@ struct KeepRequest {
   uint64_t total_size() const { return data_size + metadata_size; }
 };
 
-// How much has come of each of these, which the peer was asked to keep.
+// Asks how much has come of each of these, which the peer was asked to keep.
 struct HowFarRequest {
   static constexpr ObjectCall kCall = ObjectCall::kHowFar;
   static constexpr size_t kMaxAskedAbout = 64;
@@ -67,12 +67,12 @@ struct HowFarRequest {
   std::vector<base::ObjectVersion> versions;
 };
 
-// The peer shall vouch for a copy of the node that asks (vouched_copies.h).
+// Asks the peer to vouch for a copy of the asking node (vouched_copies.h).
 struct VouchRequest {
   static constexpr ObjectCall kCall = ObjectCall::kVouch;
 
   base::ObjectVersion version;
-  verbs::Address node;  // an engine of the node that asks
+  verbs::Address node;  // an engine of the asking node
 };
 
 // The same before there is a copy: a small object, whose contents come with the answer.
@@ -80,10 +80,10 @@ struct BringRequest {
   static constexpr ObjectCall kCall = ObjectCall::kBring;
 
   base::ObjectVersion version;
-  verbs::Address node;  // an engine of the node that asks
+  verbs::Address node;  // an engine of the asking node
 };
 
-// A content was deleted: drops a copy that the node that asks has vouched for.
+// A content was deleted: drops a copy that the asking node has vouched for.
 struct DropCopyRequest {
   static constexpr ObjectCall kCall = ObjectCall::kDropCopy;
   static constexpr size_t kMaxNamed = 128;  // nodes that an answer names
@@ -91,8 +91,8 @@ struct DropCopyRequest {
   base::ObjectVersion version;
 };
 
-// Several small objects, whose contents come with the answer (bundles.h). Names at least one, and
-// each once.
+// Asks for several small objects, whose contents come with the answer (bundles.h). Names at least
+// one, and each once.
 struct BringAllRequest {
   static constexpr ObjectCall kCall = ObjectCall::kBringAll;
   static constexpr size_t kMaxObjects = 256;
@@ -101,7 +101,7 @@ struct BringAllRequest {
   std::vector<base::ObjectVersion> versions;
 };
 
-// The peer shall bring at least one object to itself (object_push.h).
+// Asks the peer to bring at least one object to itself (object_push.h).
 struct PushRequest {
   static constexpr ObjectCall kCall = ObjectCall::kPush;
   static constexpr size_t kMaxPushed = 256;
@@ -113,23 +113,23 @@ struct PushRequest {
 using ObjectRequest = std::variant<DropRequest, KeepRequest, VouchRequest, DropCopyRequest, BringRequest,
                                    BringAllRequest, PushRequest, HowFarRequest>;
 
-// The request is within its bounds.
+// Requires a request within its bounds.
 std::vector<uint8_t> EncodeRequest(const ObjectRequest& request);
-// Nothing: no request that a peer would send.
+// nullopt: malformed.
 std::optional<ObjectRequest> DecodeRequest(absl::Span<const uint8_t> bytes);
 
-// ---- answers; a decoder returns nothing for what no peer would send
+// ---- answers; a decoder returns nullopt for malformed bytes
 
-// Whether the peer had the content. Any single byte confirms that it is gone.
+// True if the peer had the content. Any single byte confirms that it is gone.
 std::vector<uint8_t> EncodeDropAnswer(bool had_it);
 std::optional<bool> DecodeDropAnswer(absl::Span<const uint8_t> bytes);
 
 enum class KeepAnswer : uint8_t {
   kKept = 1,
   kNoRoom = 2,
-  kInUse = 3,    // the id: another content has it, or a program is creating or still reading one
+  kInUse = 3,    // the id has another content, or a program is creating or still reading one
   kGone = 4,     // as far as the peer knows it was deleted, or nobody has it
-  kLater = 5,    // the directory, or who has it, could not be asked
+  kLater = 5,    // the directory, or a holder, could not be asked
   kLeaving = 6,  // the peer leaves, too
 };
 std::vector<uint8_t> EncodeKeepAnswer(KeepAnswer answer);
@@ -139,12 +139,12 @@ std::optional<KeepAnswer> DecodeKeepAnswer(absl::Span<const uint8_t> bytes);
 std::vector<uint8_t> EncodeHowFarAnswer(absl::Span<const uint64_t> bytes_come);
 std::optional<std::vector<uint64_t>> DecodeHowFarAnswer(absl::Span<const uint8_t> bytes, size_t count);
 
-// For how long, from the request, the copy may stay unless the directory knows it by then; nothing:
-// the peer does not vouch for it.
+// How long, from the request, the copy may stay unless the directory knows it by then; nullopt: the
+// peer does not vouch for it.
 std::vector<uint8_t> EncodeVouchAnswer(std::optional<base::Duration> good_for);
 std::optional<base::Duration> DecodeVouchAnswer(absl::Span<const uint8_t> bytes);
 
-// The nodes that may have copies for which the peer vouches, by an engine of each.
+// An engine of each node that may have a copy for which the peer vouches.
 std::vector<uint8_t> EncodeDropCopyAnswer(absl::Span<const verbs::Address> nodes);
 std::optional<std::vector<verbs::Address>> DecodeDropCopyAnswer(absl::Span<const uint8_t> bytes);
 
@@ -156,7 +156,7 @@ struct BringAnswer {
   uint64_t metadata_size = 0;
   absl::Span<const uint8_t> contents;  // data and then metadata; decoded: in the answer's bytes
 };
-// Nothing: the peer does not bring it.
+// nullopt: the peer does not bring it.
 std::vector<uint8_t> EncodeBringAnswer(const std::optional<BringAnswer>& answer);
 std::optional<BringAnswer> DecodeBringAnswer(absl::Span<const uint8_t> bytes);
 
@@ -170,7 +170,7 @@ class BringAllAnswer final {
 
   // Adds an object of at most directory::kMaxBrought bytes: data and then metadata.
   void Bring(absl::Span<const uint8_t> contents) { Add(1, contents); }
-  // Adds one that is not there, or has no room.
+  // Adds an object that is not there, or has no room.
   void LeaveOut() { Add(0, {}); }
 
   size_t size() const { return writer_.size(); }
@@ -190,8 +190,8 @@ class BringAllAnswer final {
   base::Writer writer_;
 };
 
-// How each object of a push went, in the order asked; decoding: of `count` objects, and a code that
-// is not known is kUnknown.
+// The outcome of each object of a push, in the order asked; decoding: of `count` objects; an
+// unknown code becomes kUnknown.
 std::vector<uint8_t> EncodePushAnswer(absl::Span<const absl::Status> statuses);
 std::optional<std::vector<absl::StatusCode>> DecodePushAnswer(absl::Span<const uint8_t> bytes, size_t count);
 

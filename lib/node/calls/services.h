@@ -1,9 +1,7 @@
-// Services share one call channel between nodes: the first byte of a request names the service that
-// it is for.
+// Services share one call channel between nodes: a request's first byte names its service.
 //
-// A request of a peer is untrusted: an unknown service, or none, gets an empty reply. What a
-// service returns is its work on the answer, see transport::CallHandler.
-// Thread rule: the node's control loop.
+// A peer's request is untrusted: an unknown service, or none, gets an empty reply. A service
+// returns its work on the answer, see transport::CallHandler. Thread rule: the node's control loop.
 #pragma once
 
 #include <array>
@@ -20,11 +18,11 @@ namespace tokamak::node {
 enum class Service : uint8_t { kDirectory = 1, kObjects = 2, kNumbers = 3 };
 constexpr size_t kServices = 4;
 
-// The kinds of a directory's requests, from 1 on, by which a node says that it lives and what it
-// holds (docs/directory.md).
+// The directory's requests from kind 1 to this, with which a node announces its life and its
+// objects (docs/directory.md).
 constexpr uint8_t kLastKindOfOwnLife = 3;
 
-// Whether a request is such a word: these are refused last.
+// True for a request of those kinds: they are refused last.
 inline bool IsOfOwnLife(absl::Span<const uint8_t> request) {
   return request.size() >= 2 && request[0] == static_cast<uint8_t>(Service::kDirectory) && request[1] >= 1 &&
          request[1] <= kLastKindOfOwnLife;
@@ -37,7 +35,7 @@ class Services final {
 
   void Register(Service service, Handler handler) { handlers_[static_cast<size_t>(service)] = std::move(handler); }
 
-  // A peer's request, service byte included.
+  // Serves a peer's request, service byte included.
   base::Pending Handle(absl::Span<const uint8_t> request, Reply reply) const {
     if (request.empty() || request[0] >= kServices || handlers_[request[0]] == nullptr) {
       reply({});
@@ -71,7 +69,7 @@ class ServiceCaller final : public transport::Caller {
   }
 
  private:
-  static constexpr size_t kUsualRequest = 128;  // bytes: this much needs no memory of its own
+  static constexpr size_t kUsualRequest = 128;  // bytes that need no allocation
 
   transport::Caller& caller_;
   const Service service_;

@@ -1,5 +1,5 @@
-// Comparison finds where the directory and this node's store differ: what is here and is not known
-// there, and what is known there and is not here.
+// Comparison finds where the directory and this node's store differ: objects here that the
+// directory does not know, and objects that it takes this node to hold and are not here.
 //
 //   Begin --> pages of the store, which the directory verifies
 //         --> pages of what the directory takes this node to hold --> ended
@@ -8,8 +8,8 @@
 // many pages of the directory's from where the last round ended: a directory of many nodes looks
 // through everybody's objects for that.
 //
-// Law: what differs from the beginning of a thorough round to its end is told.
-// Law: nothing is asked while there is no room for what may be found.
+// Law: a difference that lasts from the beginning of a thorough round to its end is reported.
+// Law: no question is asked without room for the differences it may find.
 // Bound: one question is under way. Thread rule: the node's control loop.
 #pragma once
 
@@ -40,13 +40,13 @@ class Comparison final {
     base::Duration deadline;  // of each question
   };
   struct Callbacks {
-    // For how many differences there is room. None: Continue follows when there is.
+    // The number of differences there is room for. 0: Continue follows when there is room.
     std::function<size_t()> room;
-    // The directory is being told of it anyhow.
+    // True if the directory is being told of it anyhow.
     std::function<bool(const base::ObjectVersion&)> is_told;
-    // It is here, or it is not, and the directory knows it otherwise.
+    // Reports an object that is here (or not), contrary to the directory.
     std::function<void(const base::ObjectVersion&, bool here)> differs;
-    // The round has ended; an error: early, since the directory did not answer.
+    // The round has ended; an error: early, because the directory did not answer.
     std::function<void(const absl::Status&)> ended;
   };
 
@@ -55,9 +55,9 @@ class Comparison final {
   Comparison(const Comparison&) = delete;
   Comparison& operator=(const Comparison&) = delete;
 
-  // Begins a round, in place of one that is under way.
+  // Begins a round, replacing one under way.
   void Begin(bool thorough);
-  // There may be room again.
+  // Goes on when there may be room again.
   void Continue();
   void Stop();
   bool running() const { return running_; }

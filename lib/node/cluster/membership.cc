@@ -19,7 +19,7 @@ base::Duration FenceAfter(const MembershipOptions& options) {
 
 }  // namespace
 
-// On the table until it is dropped or answered.
+// On the table until dropped or answered.
 class Membership::Confirmation final : public base::Handle {
  public:
   Confirmation(Membership& membership, const base::ObjectVersion& version, base::Duration deadline, StatusCallback done)
@@ -34,7 +34,7 @@ class Membership::Confirmation final : public base::Handle {
     if (!answered_ && !watch_.over()) membership_.confirmations_.erase(version_);
   }
 
-  // It is off the table. May be dropped in the call.
+  // Answers a confirmation that is off the table. The call may drop it.
   void Answer(const absl::Status& status) {
     answered_ = true;
     timer_.Cancel();
@@ -127,14 +127,14 @@ void Membership::Renewed(base::Time sent, bool complete, const absl::StatusOr<di
     if (was_silent) LookForLosses();
     fenced_at_ = sent + FenceAfter(options_);
     joined_ = true;
-    told_complete_ = complete && !(reply->entered && returning_);  // that was of the directory before
+    told_complete_ = complete && !(reply->entered && returning_);  // else of the directory before
     mark_ = reply->mark;
     as_of_ = reply->as_of;
     LOG_IF(WARNING, reply->outdated && !outdated_)
         << self_info_.id << " was gone while more was deleted than the directory remembers: what it holds and no "
         << "other node has is dropped";
     outdated_ = reply->outdated;
-    // A renewal that was not answered may have been what entered us.
+    // An unanswered renewal may have entered us.
     if (reply->entered || unanswered) Entered();
     returning_ = true;
     size_t confirmed = 0;
@@ -176,14 +176,14 @@ void Membership::Suspect() {
   renew_timer_ = loop_.Post([this] { Renew(); });
 }
 
-// Deletions wait for this word.
+// Deletions wait for this renewal.
 void Membership::SayIfComplete() {
   if (!joined_ || !complete()) return;
   fence_due_ = false;
   if (!told_complete_ && join_ == nullptr) renew_timer_ = loop_.Post([this] { Renew(); });
 }
 
-// ---- what is dirty
+// ---- dirty versions
 
 void Membership::Mark(absl::Span<const store::Event> events) {
   bool urgent = false, made_here = false;
@@ -216,7 +216,7 @@ void Membership::Recheck(const base::ObjectVersion& version) {
   Flush();
 }
 
-// Returns whether it is noted.
+// Returns true if it is noted.
 bool Membership::MarkDirty(const base::ObjectVersion& version, bool swept) {
   if (leaving_) return false;
   if (room() == 0 && !IsConfirming(version) && !dirty_.contains(version)) {
@@ -243,7 +243,7 @@ void Membership::Enqueue(Dirty& dirty) {
   (dirty.first ? first_ : queue_).PushBack(&dirty);
 }
 
-// What a node that left has handed over stays: there may be no other.
+// An object that a leaving node handed over stays: there may be no other.
 void Membership::GiveUpUnregistered(const base::ObjectVersion& version) {
   const absl::StatusOr<store::StoredObject> info = store_.Stat(version.id);
   if (!info.ok() || info->origin == store::Origin::kCreatedHere) return;
@@ -258,7 +258,7 @@ void Membership::Overflow() {
                             << "node is compared with what is here when it has heard of these";
 }
 
-// ---- telling the directory
+// ---- updates
 
 void Membership::FlushAt(base::Time time) {
   if (gather_timer_.armed() && flush_at_ <= time) return;
@@ -277,8 +277,8 @@ void Membership::Flush() {
   comparison_.Continue();
 }
 
-// Never empty but at the end, and where there is no room, so that there is always something whose
-// end calls for the next page.
+// Queues at least one, except at the end and without room, so that there is always one whose end
+// calls for the next page.
 void Membership::MarkNextPage() {
   const size_t queued_before = queued();
   while (sweeping_ && queued() == queued_before && room() > 0) {
@@ -291,8 +291,8 @@ void Membership::MarkNextPage() {
   }
 }
 
-// What is true now: nothing where a pull is just bringing it; nor that none is coming, where one
-// has come: the directory may know of that by this alone until its own word is accepted.
+// Returns the present truth. nullopt: a pull is just bringing it. Does not deny a pull that has
+// come, of which the directory may know only by that until it accepts the announcement.
 std::optional<directory::Update> Membership::Word(const Dirty& dirty) {
   const base::ObjectVersion& version = dirty.version;
   directory::Update word;
@@ -317,7 +317,7 @@ directory::Standing Membership::StandingOf(const Dirty& dirty) const {
   return dirty.may_be_known ? directory::Standing::kUnanswered : directory::Standing::kNew;
 }
 
-// Returns whether there may be more to send.
+// Returns true if there may be more to send.
 bool Membership::SendBatch() {
   Batch batch;
   absl::InlinedVector<directory::Update, 1> words;
@@ -381,8 +381,8 @@ void Membership::Told(Dirty& dirty, bool announced, const absl::Status& status) 
       status.ok() || absl::IsAlreadyExists(status) || absl::IsAborted(status) || absl::IsInvalidArgument(status);
   if (!is_final) {
     BackOff(dirty);
-    if (absl::IsFailedPrecondition(status)) Suspect();                 // it was said too long ago
-    if (absl::IsResourceExhausted(status)) Conclude(version, status);  // it will not have room by the deadline
+    if (absl::IsFailedPrecondition(status)) Suspect();                 // the update is too old
+    if (absl::IsResourceExhausted(status)) Conclude(version, status);  // no room will appear by the deadline
     return;
   }
   if (dirty.again) {
@@ -445,7 +445,7 @@ void Membership::Done(Dirty& dirty) {
   dirty_.erase(base::ObjectVersion(dirty.version));
 }
 
-// The store's event, which comes later, finds it marked.
+// The store's event comes later and finds it marked.
 base::Pending Membership::Confirm(const base::ObjectVersion& version, base::Duration deadline, StatusCallback done) {
   auto confirmation = std::make_unique<Confirmation>(*this, version, deadline, std::move(done));
   fresh_.insert(version);
@@ -464,7 +464,7 @@ void Membership::Conclude(const base::ObjectVersion& version, const absl::Status
   if (!confirmation.empty()) confirmation.mapped()->Answer(status);  // may drop us
 }
 
-// ---- where the directory and the store differ
+// ---- comparison
 
 Comparison::Callbacks Membership::ComparisonCallbacks() {
   Comparison::Callbacks callbacks;
@@ -475,7 +475,7 @@ Comparison::Callbacks Membership::ComparisonCallbacks() {
   return callbacks;
 }
 
-// While something is being told anyhow, this is no time to look.
+// Not while updates are under way.
 bool Membership::MayCompare() const {
   return joined_ && !away_ && !sweeping_ && !retry_timer_.armed() && queued() < options_.words_at_once;
 }
@@ -504,7 +504,7 @@ void Membership::Compare() {
   comparison_.Begin(compares_all_);
 }
 
-// What was not noted was not lost.
+// A version that was not noted was not lost.
 void Membership::Differs(const base::ObjectVersion& version, bool here) {
   if (here && !compares_all_) {
     ++counters_.repaired;

@@ -1,27 +1,27 @@
 // Membership keeps this node in the directory, and the directory true about it.
 //
 // It renews the node's lease, announces what the store seals, withdraws what is gone, and carries
-// out what the directory says back: a generation that was deleted, or that lost its id to another,
-// is dropped. What could not be said because the directory was away is said later; a directory that
-// forgot us (a restart) is told everything again, a page of the store at a time. From time to time
-// the store and what the directory knows are compared, and what differs is said again.
+// out the directory's answers: it drops a generation that was deleted or lost its id to another.
+// Updates that an outage prevented are sent later; a directory that forgot us (a restart) gets
+// everything again, a page of the store at a time. From time to time the store is compared with the
+// directory, and differences are sent again.
 //
-//   dirty: queued --> in a batch --> confirmed              in the order in which they became dirty,
-//             ^           |                                 but what is to be confirmed first
-//             +-- backing off: each for itself
+//  dirty: queued --> in a batch --> confirmed     in the order in which they became dirty,
+//            ^           |                        but first those to be confirmed
+//            +-- backing off: each for itself
 //
-// Law: one word about a version is under way at a time, and it says what was true when it left: the
-// last word is the truth.
-// Law: nobody else speaks for this node's objects. Anyone who finds a stale entry asks its holder
-// to recheck.
-// Law: when lease and grace are over without a renewal the node is fenced: what it holds may have
-//      been deleted, or its id given to another content (docs/consistency.md). It stays so until
-//      everything was announced again.
-// Law: what was said without an answer may have been taken in. It stays dirty until an answer has
-//      come to what is true then.
-// Bound: MembershipOptions::max_dirty versions are dirty at once, and those that are to be
-// confirmed. Further ones are not noted: none of them was ever said, and what the store and the
-// directory know of them is compared when there is room (comparison.h).
+// Law: one update about a version is under way at a time, and states what was true when it left:
+// the last update is the truth.
+// Law: only Membership speaks for this node's objects. Anyone who finds a stale entry asks its
+// holder to recheck.
+// Law: when lease and grace are over without a renewal the node is fenced: its objects may have
+// been deleted, or their ids given to other contents (docs/consistency.md). It stays fenced until
+// everything was announced again.
+// Law: an update without an answer may have been accepted. Its version stays dirty until an answer
+// has come to what is true then.
+// Bound: MembershipOptions::max_dirty versions are dirty at once, plus those to be confirmed.
+// Further ones are not noted: none of them was ever announced, and they are compared with the
+// directory when there is room (comparison.h).
 // Thread rule: the node's control loop.
 #pragma once
 
@@ -54,7 +54,7 @@
 
 namespace tokamak::node {
 
-// Versions of which the directory is yet to hear: see the bound of Membership.
+// Dirty versions at once: see the bound of Membership.
 constexpr size_t kMaxDirty = 65536;
 
 struct MembershipOptions {
@@ -66,14 +66,14 @@ struct MembershipOptions {
   base::Duration first_back_off = base::Milliseconds(50);  // of one version that was not accepted; then doubled
   base::Duration max_back_off = base::Seconds(5);
   base::Duration verify_every = base::Seconds(30);
-  // The directory knows that copies are coming here, and where else the object is: that they have
-  // come is said for many at once.
+  // Copies wait this long to be announced together: the directory knows already that they are
+  // coming, and where else the object is.
   base::Duration gather_copies = base::Milliseconds(1);
-  // What is made here is announced at once, and what is made within this time after that together:
-  // a program that puts one small object after another would wait for as many announcements.
+  // An object created here is announced at once, those created within this time after it together:
+  // else each of a program's small puts would wait for an announcement of its own.
   base::Duration gather_announcements = base::Microseconds(250);
-  size_t max_dirty = kMaxDirty;                   // fewer in simulated lives, which come to their bound then
-  size_t words_at_once = directory::kMaxUpdates;  // in one call; fewer where announcing everything is to take long
+  size_t max_dirty = kMaxDirty;                   // fewer in simulations, which then reach the bound
+  size_t words_at_once = directory::kMaxUpdates;  // in one call; fewer in tests of slow announcing
 };
 
 struct MembershipCounters {
@@ -81,17 +81,17 @@ struct MembershipCounters {
   uint64_t failed_renewals = 0;
   uint64_t announced = 0;
   uint64_t withdrawn = 0;
-  uint64_t refused = 0;           // contents dropped since another had their id
-  uint64_t dropped = 0;           // contents dropped since they were deleted elsewhere
+  uint64_t refused = 0;           // contents dropped because another had their id
+  uint64_t dropped = 0;           // contents dropped because they were deleted elsewhere
   uint64_t repaired = 0;          // announcements that the directory had lost
   uint64_t re_announcements = 0;  // times that everything was announced again
-  uint64_t overflows = 0;         // times that more than max_dirty were dirty, and all is compared
+  uint64_t overflows = 0;         // times that more than max_dirty were dirty, and all was compared
 };
 
 class Membership final {
  public:
   static constexpr size_t kBatchesInFlight = 4;
-  static constexpr size_t kNamesAtOnce = 8 * 1024;  // bytes of names with which a call is full: a message takes it
+  static constexpr size_t kNamesAtOnce = 8 * 1024;  // bytes of names that make a call full: it fits in a message
 
   using StatusCallback = std::function<void(const absl::Status&)>;
 
@@ -102,62 +102,61 @@ class Membership final {
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
 
-  // Enters the directory and stays in it. `answered` runs with each answer until it is in: on an
-  // error it goes on trying.
+  // Enters the directory and stays in it, trying again after errors; `answered` runs with each
+  // answer until it is in.
   void Start(StatusCallback answered);
 
-  // Ends the lease; `left` runs by the directory deadline. Nothing is renewed or announced after.
+  // Ends the lease; `left` runs by the directory deadline. Nothing is renewed or announced
+  // afterwards.
   void Leave(StatusCallback left);
 
-  // Says again whether `version` is here: somebody was told that it is, and did not find it, or a
-  // pull of it has ended.
+  // Sends again whether `version` is here: somebody expected it here and did not find it, or a pull
+  // of it has ended.
   void Recheck(const base::ObjectVersion& version);
 
-  // A pull brought `version` here without the directory knowing. It is announced as soon as
-  // possible, and dropped unless the directory has accepted it by `until`.
+  // Notes that a pull brought `version` here without the directory knowing: announces it as soon as
+  // possible, and drops it unless the directory has accepted it by `until`.
   void NoteUnregistered(const base::ObjectVersion& version, base::Time until) { unregistered_.Add(version, until); }
 
-  // To be called in the task that seals `version` here: announces it, and answers when the
-  // directory has accepted it, or refused it (kAlreadyExists: it is dropped), or at the deadline
-  // (kUnavailable). Once for each version.
+  // Announces `version`, in the task that seals it here, and answers when the directory has
+  // accepted it. kAlreadyExists: the directory refused it, and it is dropped. kUnavailable: no
+  // answer by the deadline. Once for each version.
   [[nodiscard]] base::Pending Confirm(const base::ObjectVersion& version, base::Duration deadline, StatusCallback done);
 
   bool IsConfirming(const base::ObjectVersion& version) const { return confirmations_.count(version) != 0; }
 
-  // The directory was found to have lost something of this node's: looks at once what else, and
-  // says it again.
+  // The directory has lost an entry of this node: looks at once for others, and announces them
+  // again.
   void DirectoryHasLost();
-  // The same loss may have met other nodes, which have not said again yet what they hold.
+  // True if the same loss may have met other nodes that have not announced their objects again yet.
   bool OthersMayBeLost() const { return loop_.Now() < others_may_be_lost_until_; }
 
-  // A call of the directory's was not answered: finds out at once whether it is away.
+  // A call to the directory was not answered: finds out at once whether it is away.
   void Suspect();
 
   bool joined() const { return joined_; }
-  // It did not answer when it was asked last.
+  // True if the last call was not answered.
   bool directory_away() const { return away_; }
-  // What is known of it where it leaves a question unanswered: kUnavailable, names it where it is
-  // away.
+  // Explains an unanswered question: kUnavailable; names the directory if it is away.
   absl::Status WhyDirectoryIsSilent() const;
   // See the law above.
   bool fenced() const;
-  // To be called before anything that is here is shown: UnregisteredCopies::EndOverdue.
+  // Ends overdue copies; call it before showing any object. See UnregisteredCopies::EndOverdue.
   void EndOverdue() { unregistered_.EndOverdue(); }
-  // Sealed here, and never accepted by a directory.
+  // True if sealed here and never accepted by a directory.
   bool IsUnannounced(const base::ObjectVersion& version) const {
     return fresh_.contains(version) || unregistered_.Contains(version);
   }
-  // A directory has accepted it, here or where it comes from, or may have without our knowing: any
-  // other that is here is nowhere else.
+  // True if a directory has accepted it, here or where it comes from, or may have without our
+  // knowing. Otherwise an object of this node is nowhere else.
   bool MayBeElsewhere(const base::ObjectVersion& version) const;
-  // Until when every deletion of `version`, which is here, is certain to be told to this node, or
-  // refused for its sake: then it is fenced, or its copy was not registered in time. Nothing: it
-  // never joined, has left, or the directory does not know all that is here.
+  // Until when every deletion of `version`, which is here, is certain to reach this node or to be
+  // refused for its sake: then it is fenced, or its copy was not registered in time. nullopt: it
+  // never joined, has left, or the directory does not know all its objects.
   std::optional<base::Time> DeletionsReachUntil(const base::ObjectVersion& version) const;
   bool left() const { return leaving_; }
 
-  // Updates that the directory has not confirmed yet, as far as they are known: while everything is
-  // announced again or compared, one page.
+  // Updates known to be unconfirmed; an announcement of everything or a comparison counts as one.
   size_t behind() const { return dirty_.size() + (sweeping_ || overflowed_ || compares_all_ ? 1 : 0); }
   const directory::NodeInfo& self() const { return self_info_; }
   const MembershipCounters& counters() const { return counters_; }
@@ -170,10 +169,10 @@ class Membership final {
 
     const base::ObjectVersion version;
     State state = State::kQueued;
-    bool again = false;         // in flight, and changed since
+    bool again = false;         // changed while in flight
     bool swept = false;         // part of a sweep
-    bool first = false;         // on the list of those that go first
-    bool may_be_known = false;  // was announced, and no answer came
+    bool first = false;         // on first_
+    bool may_be_known = false;  // was announced without an answer
     base::Duration back_off;
     base::Link<Dirty> link;  // kQueued
   };
@@ -198,7 +197,7 @@ class Membership final {
   size_t queued() const { return first_.size() + queue_.size(); }
   size_t room() const { return options_.max_dirty - std::min(options_.max_dirty, dirty_.size()); }
   void Flush();
-  // At `time`, in a task of its own, unless it is to run before that anyhow.
+  // Arms the gather timer for `time`, unless it runs earlier anyhow.
   void FlushAt(base::Time time);
   void MarkNextPage();
   bool SendBatch();
@@ -233,20 +232,20 @@ class Membership final {
   bool away_ = false;       // the last call was not answered
   bool returning_ = false;  // was in a directory before, in this life
   bool leaving_ = false;
-  bool fence_due_ = false;               // the lease and grace ended once: fenced until complete
-  bool told_complete_ = false;           // what the last renewal said
-  std::string mark_;                     // JoinReply::mark, the last one
-  std::string as_of_;                    // the same
-  bool outdated_ = false;                // the same
+  bool fence_due_ = false;               // lease and grace ended once: fenced until complete
+  bool told_complete_ = false;           // in the last renewal
+  std::string mark_;                     // the last JoinReply's
+  std::string as_of_;                    // likewise
+  bool outdated_ = false;                // likewise
   std::string last_trouble_;             // of a renewal that failed
-  std::optional<base::Time> fenced_at_;  // unless renewed before; none: never joined
+  std::optional<base::Time> fenced_at_;  // unless renewed before; nullopt: never joined
   StatusCallback on_answer_;             // null: it is in, or was not started
   base::Pending join_;
   base::Timer renew_timer_;
   base::Timer retry_timer_;
-  base::Timer gather_timer_;  // what is dirty waits for more
+  base::Timer gather_timer_;  // gathers dirty versions
   base::Time flush_at_;       // while the timer is armed
-  base::Time announced_at_;   // last
+  base::Time announced_at_;   // the last time
 
   absl::flat_hash_map<base::ObjectVersion, std::unique_ptr<Dirty>> dirty_;  // never visited in its own order
   base::IntrusiveList<Dirty, &Dirty::link> first_;                          // to be confirmed
@@ -263,10 +262,10 @@ class Membership final {
   std::optional<base::ObjectId> swept_to_;
   size_t swept_outstanding_ = 0;
 
-  bool overflowed_ = false;         // something is dirty that was not noted: all is to be compared
-  bool compares_all_ = false;       // for that reason
-  bool comparison_failed_ = false;  // until it is tried again
-  uint64_t lost_ = 0;               // by the directory, as this round has found
+  bool overflowed_ = false;         // a dirty version was not noted: all is to be compared
+  bool compares_all_ = false;       // because of an overflow
+  bool comparison_failed_ = false;  // until the next try
+  uint64_t lost_ = 0;               // by the directory, in this round so far
   base::Time others_may_be_lost_until_;
   base::Timer compare_timer_;
   Comparison comparison_;

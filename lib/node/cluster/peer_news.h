@@ -1,16 +1,16 @@
-// PeerNews compares what the directory says of the nodes with what it said before, and tells each
-// change once: a node fell silent, is back, was restarted, or left.
+// PeerNews compares the directory's roster with the one before and reports each change once: a node
+// fell silent, is back, was restarted, or left.
 //
 //            silent              its grace is over
-//   alive ------------> silent -------------------> (forgotten, as that it is silent was told)
+//   alive ------------> silent -------------------> (forgotten: its silence was reported)
 //     |  <------------
 //     |      back
 //     |  not named     for `believe`
 //     +------------> unnamed ------------> left
 //
-// A directory that has just begun does not name nodes that have not joined it yet: that a node left
-// is believed only when it was not named for a while.
-// Bound: the nodes of two rosters. Thread rule: the node's control loop.
+// A directory that has just begun does not name nodes that have not joined it yet: a node has left
+// only when it was not named for a while. Bound: the nodes of two rosters. Thread rule: the node's
+// control loop.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +24,14 @@
 
 namespace tokamak::node {
 
-// What an operator wants to read of another node, as far as this one has to do with it.
+// Changes of another node that an operator wants to read.
 enum class PeerChange : uint8_t {
-  kFails,    // pulls from it fail; it is left alone for a while
+  kFails,    // pulls from it fail; it is passed over for a while
   kAnswers,  // it failed before
-  kSilent,   // its lease has ended without a word
+  kSilent,   // its lease has ended without a renewal
   kBack,     // it was silent
   kRestarted,
-  kLeft,  // the directory does not know it any more, and it was not silent before
+  kLeft,  // the directory no longer knows it, and it was not silent before
 };
 
 class PeerNews final {
@@ -41,7 +41,7 @@ class PeerNews final {
   // `tell` may be empty. It runs within Read.
   PeerNews(base::Duration believe, Tell tell) : believe_(believe), tell_(std::move(tell)) {}
 
-  // All that the directory says now.
+  // Compares the whole roster with the one before.
   void Read(absl::Span<const directory::RosterEntry> roster, base::Time now);
 
  private:

@@ -9,8 +9,8 @@ namespace tokamak::node {
 
 namespace {
 
-// With the square of their number: whatever that is, all nodes that watch ask for 20,000 entries a
-// second together.
+// Grows with the square of the number of nodes: together all watching nodes ask for 20,000 entries
+// a second.
 constexpr base::Duration kWatchForEachPair = base::Microseconds(50);
 
 }  // namespace
@@ -89,7 +89,7 @@ base::Pending Peers::Refresh(std::function<void(const absl::Status&)> done) {
   return asker;
 }
 
-// Whoever asks from inside an answer asks anew.
+// An asker from inside an answer asks anew.
 void Peers::Refreshed(const absl::StatusOr<std::vector<directory::RosterEntry>>& roster) {
   if (roster.ok()) news_.Read(*roster, loop_.Now());
   if (roster.ok()) Update(*roster);
@@ -110,8 +110,7 @@ void Peers::Update(const std::vector<directory::RosterEntry>& roster) {
     if (entry.liveness != directory::Liveness::kAlive) continue;
     const directory::NodeInfo& node = entry.node;
     Peer peer;
-    // A peer that was restarted starts with a clean sheet; pulls that still run from its earlier
-    // life are counted on.
+    // A restarted peer starts without failures; running pulls from its earlier life still count.
     if (const Peer* known = Find(node.id)) {
       peer.pulls = known->pulls;
       if (known->incarnation == node.incarnation) peer = *known;
@@ -125,7 +124,7 @@ void Peers::Update(const std::vector<directory::RosterEntry>& roster) {
     if (!peer.engines.empty()) updated.emplace(node.id, std::move(peer));
   }
   for (const auto& [id, peer] : peers_) {
-    if (peer.pulls > 0) updated.emplace(id, peer);  // gone from the directory, but still being pulled from
+    if (peer.pulls > 0) updated.emplace(id, peer);  // gone from the directory, but pulls still run
   }
   peers_ = std::move(updated);
 }

@@ -1,11 +1,11 @@
-// Peers is the node's address book: who is alive, where their engines listen, and who is better
-// left alone for a while.
+// Peers is the node's address book: which nodes are alive, where their engines listen, and which
+// are passed over for a while.
 //
-// Addresses come from the directory, and are asked for again when a name is unknown or its node has
+// Addresses come from the directory, and are refreshed when a name is unknown or its node has
 // failed us: it may have been restarted elsewhere. A peer that failed is passed over for a back-off
-// that doubles with each further failure; a success clears it. Where an engine for bulk was not
-// reached, whose port may be closed, all goes between the first engines for a while. From one
-// peer at most max_pulls run at once; who comes later waits for its turn.
+// that doubles with each further failure; a success clears it. If an engine for bulk was not
+// reached (its port may be closed), all goes between the first engines for a while. From one peer
+// at most max_pulls run at once; further ones wait for their turn.
 // Thread rule: the node's control loop.
 #pragma once
 
@@ -28,7 +28,7 @@
 
 namespace tokamak::node {
 
-// Pulls at once from one peer, over all engines. A peer refuses more than its share for us.
+// Pulls at once from one peer, over all engines; a peer refuses more than our share.
 constexpr uint32_t kMaxPullsOfPeer = 64;
 static_assert(kMaxPullsOfPeer <= transport::kMaxTransfers / transport::kPeerPart);
 
@@ -38,10 +38,10 @@ struct PeersOptions {
   base::Duration max_back_off = base::Seconds(10);
   base::Duration bulk_rest = base::Seconds(10);
   uint32_t max_pulls = kMaxPullsOfPeer;
-  // How often the directory is asked though nobody needs the book, so that changes are told; less
-  // often where there are many nodes, as all of them ask. Zero: never.
+  // How often the book is refreshed without need, so that changes are reported; less often with
+  // many nodes, as all of them ask. Zero: never.
   base::Duration watch_every;
-  base::Duration believe_left;  // that a node left which is not named for this long: PeerNews
+  base::Duration believe_left;  // a node unnamed for this long has left: PeerNews
   // May be empty. Runs within the calls of Peers, and must not call it.
   std::function<void(const directory::NodeId&, PeerChange)> on_change;
 };
@@ -54,7 +54,7 @@ class Peers final {
     uint32_t pulls = 0;                   // running now
     bool suspect = false;                 // failed since it was last looked up
     base::Duration back_off;              // zero after a success
-    base::Time shunned_until;             // while there is a back-off
+    base::Time shunned_until;             // only with a back-off
     base::Time bulk_rests_until;
   };
   enum class Use {
@@ -73,30 +73,29 @@ class Peers final {
   Peers(const Peers&) = delete;
   Peers& operator=(const Peers&) = delete;
 
-  // nullptr: not known. The pointer is valid until the next task.
+  // Returns nullptr if not known; valid until the next task.
   const Peer* Find(const directory::NodeId& id) const;
   Use UseOf(const directory::NodeId& id) const;
-  // Of all that are known, in order.
+  // Returns the names of all known nodes, in order.
   std::vector<directory::NodeId> Names() const;
 
-  // A pull from a ready peer begins; how it ended. kFailed: the peer could not be reached or did
-  // not keep up.
+  // kFailed: the peer could not be reached or did not keep up.
   enum class End { kOk, kFailed, kOther };
   void Begin(const directory::NodeId& id);
   void Ended(const directory::NodeId& id, End end);
-  // Its engine for bulk was not reached.
+  // Notes that its engine for bulk was not reached.
   void RestBulk(const directory::NodeId& id);
   bool BulkRests(const Peer& peer) const { return loop_.Now() < peer.bulk_rests_until; }
 
   // Keeps the book up to date from now on, see PeersOptions::watch_every.
   void Watch();
 
-  // Asks the directory for all nodes; `done` runs later, when the book is up to date or could not
-  // be brought so. Several at once share one question.
+  // Asks the directory for all nodes; `done` runs later, when the book is up to date or the
+  // question failed. Askers share one question.
   [[nodiscard]] base::Pending Refresh(std::function<void(const absl::Status&)> done);
 
  private:
-  // One who waits for the answer; on the list until it is told or dropped.
+  // Somebody who waits for the answer; on the list until answered or dropped.
   struct Asker final : base::Handle {
     Asker(Peers& p, std::function<void(const absl::Status&)> d) : peers(&p), done(std::move(d)) {}
     ~Asker() override;

@@ -1,9 +1,8 @@
-// DroppedVersions remembers which contents this node was told to drop, so that a pull which was
-// asked for before, and is answered after, does not bring one back.
+// DroppedVersions remembers the contents that this node had to drop, so that a pull asked for
+// before and answered after does not bring one back.
 //
 // Bound: the latest kMaxDropped; older ones are forgotten, long after every call of their time has
-// ended.
-// Thread rule: the node's control loop.
+// ended. Thread rule: the node's control loop.
 #pragma once
 
 #include <cstddef>

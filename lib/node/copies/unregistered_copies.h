@@ -1,8 +1,8 @@
-// UnregisteredCopies are the sealed copies of this node of which the directory has not heard yet:
-// the node that each came from vouches for it, and can do so until it is fenced itself.
+// UnregisteredCopies are this node's sealed copies that the directory does not know yet: the node
+// that each came from vouches for it, and can do so until it is fenced itself.
 //
-// Law: no copy outlives the word of the node that vouches for it, unless the directory has accepted
-//      it: then a deletion finds it, whoever is gone by then.
+//Law: no copy outlives the promise of the node that vouches for it, unless the directory has
+//     accepted it: then a deletion finds it, whoever is gone by then.
 // Bound: the copies of this node. Thread rule: the node's control loop.
 #pragma once
 
@@ -21,21 +21,21 @@ class UnregisteredCopies final {
  public:
   using OverCallback = std::function<void(const base::ObjectVersion&)>;
 
-  // `over` is told of each that was vouched for until now; it is no longer contained.
+  // `over` runs for each copy whose time is over; it is no longer contained.
   UnregisteredCopies(base::EventLoop& loop, OverCallback over) : loop_(loop), over_(std::move(over)) {}
 
   void Add(const base::ObjectVersion& version, base::Time until);
-  // Ends those whose time is over. A timer does it, too, but may be late: this process may have
-  // been stopped meanwhile. To be called before anything that is here is shown.
+  // Ends copies whose time is over; call it before showing any object. A timer does the same, but
+  // may be late: this process may have been stopped meanwhile.
   void EndOverdue() {
     if (next_.has_value() && *next_ <= loop_.Now()) Expire();
   }
-  // The directory has accepted it, or it is not here any more.
+  // Removes a copy that the directory has accepted, or that is no longer here.
   void Remove(const base::ObjectVersion& version) { copies_.erase(version); }
 
   bool empty() const { return copies_.empty(); }
   bool Contains(const base::ObjectVersion& version) const { return copies_.count(version) != 0; }
-  // Until when it is vouched for; nothing where it is not contained.
+  // Until when it is vouched for; nullopt: not contained.
   std::optional<base::Time> Until(const base::ObjectVersion& version) const;
 
  private:

@@ -1,15 +1,15 @@
-// VouchedCopies are copies that other nodes made of what is here before the directory had entered
-// them, since it is away or slow, or was not asked: this node vouches for them.
+// VouchedCopies are copies that other nodes made of objects here before the directory had entered
+// them, because it is away or slow, or was not asked: this node vouches for them.
 //
-// A deletion that is told to this node reaches its copies, and theirs, too, and it confirms only
-// when all of them are gone; until then it withdraws nothing.
+// A deletion that reaches this node reaches its copies, and their copies too; this node confirms
+// the deletion only when all of them are gone, and until then withdraws nothing.
 //
-//   Vouch --> vouched --Drop--> dropping: each node is told, again until it answers --> gone
+//   Vouch --> vouched --Drop--> dropping: calls to each node until it answers --> gone
 //                |
 //                +-- its time is over: its node has announced it, dropped it, or is fenced --> gone
 //
-// Bounds: kMaxCopies; of one object kMaxNodes that are vouched for, and
-// DropCopyRequest::kMaxNamed with those that these vouch for. Thread rule: the node's control loop.
+// Bounds: kMaxCopies; of one object kMaxNodes vouched for here, and DropCopyRequest::kMaxNamed with
+// those that these vouch for. Thread rule: the node's control loop.
 #pragma once
 
 #include <cstddef>
@@ -44,9 +44,9 @@ class VouchedCopies final {
     verbs::Address self;
   };
   struct Options {
-    base::Duration lifetime = base::Seconds(75);  // also of those that a node which drops its copy names
+    base::Duration lifetime = base::Seconds(75);  // also of those named by a node that drops its copy
     base::Duration deadline = base::Seconds(2);   // of a call
-    base::Duration retry = base::Seconds(1);      // after a call that was not answered
+    base::Duration retry = base::Seconds(1);      // after a call without an answer
   };
   using GoneCallback = std::function<void(const base::ObjectVersion&)>;
 
@@ -57,25 +57,26 @@ class VouchedCopies final {
   VouchedCopies(const VouchedCopies&) = delete;
   VouchedCopies& operator=(const VouchedCopies&) = delete;
 
-  // The node with an engine at `node` may seal its copy of `version`, and will have announced or
-  // dropped it `lifetime` from now. False: too many are vouched for. (The directory would not say
-  // where a node is that has lost its lease.)
+  // Lets the node with an engine at `node` seal its copy of `version`; that node will have
+  // announced or dropped it `lifetime` from now. False: too many are vouched for. (Addresses, since
+  // the directory would not locate a node that has lost its lease.)
   [[nodiscard]] bool Vouch(const base::ObjectVersion& version, const verbs::Address& node, base::Duration lifetime);
 
   bool Contains(const base::ObjectVersion& version) const { return objects_.count(version) != 0; }
 
-  // `version` was deleted: begins to tell the nodes that have a copy.
+  // Begins to tell the nodes with a copy of `version` that it was deleted.
   void Drop(const base::ObjectVersion& version);
 
-  // Runs `done` when no copy of `version` is left; null, and `done` does not run, if none is now.
+  // Runs `done` when no copy of `version` is left. Returns null, without running `done`, if none is
+  // now.
   [[nodiscard]] base::Pending Await(const base::ObjectVersion& version, base::Task done);
 
-  // Where the copies of `version` may be: an engine of each node that this one vouches for.
+  // Where copies of `version` may be: an engine of each node that this one vouches for.
   std::vector<verbs::Address> NodesOf(const base::ObjectVersion& version) const;
 
  private:
   struct Object;
-  // One who waits for the end of an object's copies; on its list until told or dropped.
+  // Waits for the end of an object's copies; on its list until answered or dropped.
   class Waiter final : public base::Handle {
    public:
     Waiter(Object& object, base::Task done) : object_(&object), done_(std::move(done)) {}
@@ -92,7 +93,7 @@ class VouchedCopies final {
   struct Object {
     std::map<verbs::Address, base::Time> nodes;  // that may have a copy, and until when
     bool dropping = false;
-    std::set<verbs::Address> named;  // while dropping: all that ever were
+    std::set<verbs::Address> named;  // all nodes so far, while dropping
     std::map<verbs::Address, base::Pending> calls;
     base::Timer retry;
     base::IntrusiveList<Waiter, &Waiter::link> waiters;

@@ -7,7 +7,7 @@
 
 namespace tokamak::node {
 
-// In turn until it is answered or dropped.
+// In turn until answered or dropped.
 class Deletes::One final : public base::Handle, public Turns::Turn {
  public:
   One(Deletes& deletes, const base::ObjectId& id, ObjectDelete::Callback done)

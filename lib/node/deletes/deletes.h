@@ -1,12 +1,9 @@
-// Deletes are the Deletes that the programs of this node ask for: some run at once, the others wait
-// for their turn, programs in turn.
+// Deletes runs the Deletes of this node's programs: some at once, the others in turn, by program.
 //
-// A program that asks for thousands has half of the places at most (base::FairTurns), so that
-// another one's Delete begins at once. Each that runs asks a few other nodes; what these calls
-// share is EngineLink::programs().
-// Bound: kMaxDeletes run. What has not begun after kTurnDeadline has not deleted anything
-// (kUnavailable).
-// Thread rule: the node's control loop.
+// A program with thousands gets at most half of the places (base::FairTurns), so that another one's
+// Delete begins at once. Each asks a few other nodes; their calls share EngineLink::programs().
+// Bound: kMaxDeletes run. A Delete that has not begun after kTurnDeadline fails, having deleted
+// nothing (kUnavailable). Thread rule: the node's control loop.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +24,6 @@ class Deletes final {
   static constexpr size_t kMaxDeletes = 256;
   static constexpr base::Duration kTurnDeadline = base::Seconds(30);
 
-  // Begins a Delete.
   using Begin = std::function<base::Pending(const base::ObjectId& id, ObjectDelete::Callback done)>;
 
   // `loop` must outlive it.

@@ -14,7 +14,7 @@ namespace tokamak::node {
 namespace {
 
 constexpr size_t kListedAtOnce = 64;   // objects
-constexpr size_t kListedAhead = 256;   // objects that are due, while nobody may be asked
+constexpr size_t kListedAhead = 256;   // due objects, while nobody may be asked
 constexpr size_t kLookedAtOnce = 256;  // objects in one task
 constexpr base::Duration kNodesAgain = base::Seconds(2);
 constexpr base::Duration kListAgainAfter = base::Seconds(1);
@@ -44,7 +44,7 @@ Evacuation::~Evacuation() {
   if (done_ != nullptr && door_closed_) services_.store.OpenToPuts();
 }
 
-// ---- whom to ask
+// ---- targets
 
 void Evacuation::AskForNodes() {
   question_timer_ = services_.loop.RunAfter(kNodesAgain, [this] { AskForNodes(); });
@@ -60,7 +60,7 @@ void Evacuation::AskForNodes() {
                                         });
 }
 
-// ---- what is here
+// ---- objects here
 
 void Evacuation::Heard(absl::Span<const store::Event> events) {
   for (const store::Event& event : events) {
@@ -123,7 +123,7 @@ void Evacuation::Fill() {
   FillSoon();
 }
 
-// False: nothing can be done now.
+// Returns false if nothing can be done now.
 bool Evacuation::LookAtNext() {
   const base::Time now = services_.loop.Now();
   const bool is_due = !due_.empty() && due_.begin()->first <= now;
@@ -134,8 +134,8 @@ bool Evacuation::LookAtNext() {
   return true;
 }
 
-// Where who may take it has enough to do it stays the next. Of what the directory does not know yet
-// nobody could find this node.
+// If the possible targets are busy it stays the next. An object that the directory does not know
+// yet could not be found here by a target.
 bool Evacuation::Start(Objects::iterator object) {
   Object& one = object->second;
   if (services_.membership.IsUnannounced(object->first)) {
@@ -185,7 +185,7 @@ void Evacuation::Ask(Objects::iterator object, const directory::NodeId& target) 
                              });
 }
 
-// It is waiting again, and due at once.
+// It waits again, due at once.
 void Evacuation::Stop(Objects::iterator object, Why why) {
   Object& one = object->second;
   one.call.reset();
@@ -200,7 +200,7 @@ void Evacuation::Stop(Objects::iterator object, Why why) {
 void Evacuation::Pause(Objects::iterator object, Why why) {
   Object& one = object->second;
   due_.erase({one.due, object->first});
-  if (due_.size() >= kMaxWaiting / 2 && !listed_) {  // there is room for what is listed next
+  if (due_.size() >= kMaxWaiting / 2 && !listed_) {  // leaves room for the objects listed next
     list_again_ = true;
     forgotten_why_ = why;
     objects_.erase(object);
@@ -249,7 +249,7 @@ void Evacuation::TakeAnswer(Objects::iterator object, EvacuationTargets::Target&
     Stop(object, why);
     if (one.refused_by.size() >= kMaxRefusedBy) Pause(object, why);
   };
-  if (!answer.has_value()) return refused(Why::kLater);  // it broke the protocol
+  if (!answer.has_value()) return refused(Why::kLater);  // it violated the protocol
   targets_.Answers(target);
   switch (*answer) {
     case KeepAnswer::kKept:
@@ -259,7 +259,7 @@ void Evacuation::TakeAnswer(Objects::iterator object, EvacuationTargets::Target&
       return Stop(object, Why::kNoRoom);
     case KeepAnswer::kInUse:
       return refused(Why::kInUse);
-    case KeepAnswer::kGone:  // for that node: whether it is gone here is the store's to say
+    case KeepAnswer::kGone:  // for that node: the store decides whether it is gone here
     case KeepAnswer::kLater:
       return refused(Why::kLater);
     case KeepAnswer::kLeaving:
@@ -268,7 +268,7 @@ void Evacuation::TakeAnswer(Objects::iterator object, EvacuationTargets::Target&
   }
 }
 
-// ---- nobody is waited for without looking
+// ---- how far the targets are
 
 void Evacuation::LookAtTargets() {
   for (auto& [id, target] : targets_.all()) {
@@ -332,7 +332,7 @@ void Evacuation::Report() {
 
 // ---- the end
 
-// Nothing more can be done now: what is next, and when.
+// Decides what is next, and when.
 void Evacuation::StepOrEnd() {
   const base::Time now = services_.loop.Now();
   if (listed_ && list_again_ && list_again_at_ <= now) {
@@ -350,7 +350,7 @@ void Evacuation::StepOrEnd() {
   if (!due_.empty()) FillAt(std::max(due_.begin()->first, now + kTargetsAgain / 10));
 }
 
-// What was put before is in the store: it is looked through once more.
+// Objects put before are in the store: it is listed once more.
 void Evacuation::CloseDoor() {
   if (std::exchange(door_closed_, true)) return;
   door_timer_.Cancel();
@@ -397,7 +397,7 @@ absl::Status Evacuation::Summary(const Counts& counts) {
   return absl::Status(Describe(static_cast<Why>(order.front().second), 1).code(), absl::StrJoin(texts, ", "));
 }
 
-// The store knows what is here; what was asked for has its reason.
+// The store knows what is here; each object that was offered has its reason.
 void Evacuation::CountLeft() {
   const Why others = !targets_known_    ? Why::kNoDirectory
                      : targets_.empty() ? Why::kNoNode
@@ -429,7 +429,7 @@ void Evacuation::Finish() {
   question_.reset();
   events_.reset();
   for (auto& [id, target] : targets_.all()) target.look.reset();
-  objects_.clear();  // and with them the calls
+  objects_.clear();  // and its calls
   due_.clear();
   const Callback done = std::move(done_);
   done_ = nullptr;

@@ -1,24 +1,24 @@
-// Evacuation hands what this node keeps over to other nodes, before it leaves: each object that was
-// put here gets a copy elsewhere that is kept as the original was, and not evicted like others.
+// Evacuation hands over to other nodes what this node keeps, before it leaves: each object put here
+// gets a copy elsewhere that is kept as the original was, not evicted like other copies.
 //
-// A node is asked to keep an object; it pulls it, as for a program of its own, and answers when it
-// has it, or why not (object_keep.h). Whom to ask is EvacuationTargets' to say. What is refused is
-// asked for again, of others and later, until it is taken or the time is over; what is deleted
-// meanwhile is forgotten at once, at the other end as well.
+// A node that is asked to keep an object pulls it, as for a program of its own, and answers when it
+// has it, or why not (object_keep.h). EvacuationTargets chooses the node. A refused object is
+// offered again, to others and later, until it is taken or the time is over; one deleted meanwhile
+// is forgotten at once, at the other end as well.
 //
-//   the store's list, what is put meanwhile --> waiting <--> moving --> handed over
-//                                                  ^____________|  refused, no answer
+//  the store's list, new puts --> waiting <--> moving --> handed over
+//                                    ^____________|  refused, no answer
 //
-// What is put meanwhile goes the same way. When nothing is left, or more is put than handed over,
-// or three quarters of the time are over, the store is closed to puts; what was put until then is
-// handed over as well, and only then it ends: whatever a program was told is kept is elsewhere, or
-// counted in the report.
+// Objects put meanwhile go the same way. When nothing is left, or more is put than handed over, or
+// three quarters of the time are over, the store is closed to puts; the evacuation ends once the
+// objects put until then are handed over as well: each object that a program was promised is kept
+// is elsewhere, or counted in the report.
 //
-// Law: an object is given up at the end of the time only, unless there never was another node.
-// Law: no answer is waited for without looking: every kLookInterval each node that is asked says
-//      how far it is. One that does not is set aside, and what it was to keep is asked of others.
-// Bound: kAtOnce objects move, kMaxWaiting are remembered to be asked for again; further ones are
-// forgotten, and found again in the store's list. What was handed over is remembered as long as it
+// Law: an object is given up only at the end of the time, unless there never was another node.
+// Law: no answer is awaited blindly: every kLookInterval each asked node reports how far it is. One
+// that does not is set aside, and its objects are offered to others.
+// Bound: kAtOnce objects move, kMaxWaiting are remembered to be offered again; further ones are
+// forgotten, and found again in the store's list. An object handed over is remembered as long as it
 // is in the store.
 // Thread rule: the node's control loop.
 #pragma once
@@ -56,7 +56,7 @@ struct EvacuationReport {
   uint64_t bytes = 0;
   uint64_t left_objects = 0;  // at the end: that nobody took
   uint64_t left_bytes = 0;
-  // Why some are left, or have to wait: how many for which reason, the most first. OK: none are.
+  // Why some are left or have to wait: the count of each reason, largest first. OK: none are.
   absl::Status trouble;
 };
 
@@ -66,19 +66,19 @@ class Evacuation final : public base::Handle {
   static constexpr size_t kMaxWaiting = 1024;
   static constexpr base::Duration kLookInterval = base::Seconds(1);
   static constexpr base::Duration kLookDeadline = base::Seconds(3);
-  // A pull of which nothing comes for this long is tried elsewhere: a little later than the other
-  // node says so itself.
+  // A pull without progress for this long is tried elsewhere: a little after the other node gives
+  // up itself.
   static constexpr base::Duration kStall = base::Seconds(12);
   static_assert(kStall > transport::kPatience);
-  // Where the directory names no other node for this long, this one is alone and does not wait.
+  // If the directory names no other node for this long, this one is alone and does not wait.
   static constexpr base::Duration kAloneFor = base::Seconds(2);
-  // The store is closed to puts when 1 / kDoorShare of the time is left, and when there were more
-  // puts than were handed over, by more than that share of these and kAtOnce.
+  // The store is closed to puts when 1 / kDoorShare of the time is left, or when puts exceed the
+  // objects handed over by more than that share of these plus kAtOnce.
   static constexpr int kDoorShare = 4;
 
   using Callback = std::function<void(const EvacuationReport&)>;
 
-  // What it works with. All references must outlive it.
+  // All references must outlive it.
   struct Services {
     base::EventLoop& loop;
     store::Store& store;
@@ -90,13 +90,13 @@ class Evacuation final : public base::Handle {
     base::Duration deadline;  // of a question to the directory
   };
 
-  // Starts at once, and ends after `limit` at the latest. `progress` runs every second, `done`
-  // once, later; then the store stays closed to puts. Where it is dropped before, it is open again.
+  // Starts at once and ends after `limit` at the latest. `progress` runs every second; `done` runs
+  // once, later, and the store stays closed to puts. Dropping it before opens the store again.
   Evacuation(const Services& services, base::Duration limit, Callback progress, Callback done);
   ~Evacuation() override;
 
  private:
-  // Why an object is still here, in the order in which equal counts are told.
+  // Why an object is still here; equal counts are reported in this order.
   enum class Why : uint8_t {
     kNoTime,
     kNoNode,
@@ -116,11 +116,11 @@ class Evacuation final : public base::Handle {
     Why why = Why::kNoTime;
     absl::InlinedVector<directory::NodeId, 1> refused_by;  // since it waited last
     base::Duration pause;                                  // doubled each time that all have refused it
-    base::Time due;                                        // waiting
-    directory::NodeId target;                              // moving there; empty: waiting
+    base::Time due;                                        // while waiting
+    directory::NodeId target;                              // empty: waiting
     base::Pending call;
-    uint64_t come = 0;   // bytes of it, there
-    base::Time came_at;  // the last of these
+    uint64_t come = 0;   // bytes of it that have arrived there
+    base::Time came_at;  // when the last of these arrived
 
     bool moves() const { return !target.empty(); }
   };
@@ -163,22 +163,22 @@ class Evacuation final : public base::Handle {
   EvacuationReport report_;
   EvacuationTargets targets_;
   bool targets_known_ = false;  // the directory has answered once
-  bool seen_others_ = false;    // and named another node
+  bool seen_others_ = false;    // the directory has named another node
   base::Pending question_;
   base::Timer question_timer_;
 
   std::optional<base::ObjectId> listed_to_;
   bool listed_ = false;      // to the end
-  bool list_again_ = false;  // something was forgotten
+  bool list_again_ = false;  // an object was forgotten
   base::Time list_again_at_;
-  Why forgotten_why_ = Why::kNoTime;  // of the last that was
+  Why forgotten_why_ = Why::kNoTime;  // of the object forgotten last
   bool door_closed_ = false;
-  uint64_t put_ = 0;  // objects, meanwhile
+  uint64_t put_ = 0;  // objects put meanwhile
 
   Objects objects_;                                           // waiting and moving
-  std::set<std::pair<base::Time, base::ObjectVersion>> due_;  // those that wait
+  std::set<std::pair<base::Time, base::ObjectVersion>> due_;  // the waiting ones
   size_t moving_ = 0;
-  absl::flat_hash_set<base::ObjectVersion> handed_;  // and still in the store
+  absl::flat_hash_set<base::ObjectVersion> handed_;  // those still in the store
 
   std::unique_ptr<store::Subscription> events_;
   base::Timer fill_timer_;

@@ -1,11 +1,9 @@
-// EvacuationTargets are the nodes that an evacuation may ask to keep something: who is asked next,
-// and who better not now.
+// EvacuationTargets are the nodes that an evacuation may ask to keep objects, and chooses the next.
 //
-// They are asked in turns, and each about kAtOnceEach objects at a time, so that one that is slow
-// holds up only those. One that does not answer is set aside, for a pause that doubles; then it is
-// asked about one object, until it answers. One that has no room for an object is not asked about
-// any that is as large for a while.
-// Thread rule: the node's control loop.
+// They are asked in turns, each about at most kAtOnceEach objects at a time, so that a slow one
+// holds up only those. One that does not answer is set aside, for a pause that doubles, then asked
+// about one object until it answers. One without room for an object is not asked about any as large
+// for a while. Thread rule: the node's control loop.
 #pragma once
 
 #include <cstddef>
@@ -34,23 +32,24 @@ class EvacuationTargets final {
   struct Target {
     verbs::Address address;
     uint64_t capacity = 0;
-    bool left = false;                   // the directory does not name it any more
-    std::set<base::ObjectVersion> asks;  // that it is asked to keep now
+    bool left = false;                   // the directory no longer names it
+    std::set<base::ObjectVersion> asks;  // objects that it is asked to keep now
     base::Duration set_aside;            // zero: it answered last
     std::optional<base::Time> set_aside_until;
     std::optional<base::Time> no_room_until;
     uint64_t no_room = 0;  // for this many bytes, until then
-    base::Pending look;    // Evacuation asks how far it is
+    base::Pending look;    // the open question how far it is
   };
 
-  // What the directory says. Those that are not in it any more are left as soon as no ask is open.
+  // Takes the directory's nodes. Nodes that it no longer names go as soon as none of their asks is
+  // open.
   void Update(absl::Span<const directory::NodeInfo> nodes, const directory::NodeId& self);
 
-  // The next in turn that may be asked to keep `size` bytes, and is none of `but`. Where there is
-  // none: the first of these reasons that one of them has.
+  // Chooses the next in turn that may be asked to keep `size` bytes and is not in `but`. If there
+  // is none, returns the first of these reasons that applies to one of them.
   enum class Choice : uint8_t {
     kFound,
-    kBusy,     // those who may be asked are asked enough already
+    kBusy,     // those that may be asked have enough asks open
     kRefused,  // all that could be asked are in `but`
     kNoRoom,
     kSetAside,  // nobody answers
@@ -58,7 +57,7 @@ class EvacuationTargets final {
     kNobody,    // there is no other node
   };
   Choice Choose(uint64_t size, absl::Span<const directory::NodeId> but, base::Time now, directory::NodeId* chosen);
-  // Whether anybody may be asked anything.
+  // True if any node may be asked anything.
   bool AnyOpen(base::Time now) const;
 
   void SetAside(Target& target, base::Time now);
@@ -68,7 +67,7 @@ class EvacuationTargets final {
 
   Target* Find(const directory::NodeId& id);
   std::map<directory::NodeId, Target>& all() { return targets_; }
-  // But for those that have left.
+  // True if no node is left but those that the directory no longer names.
   bool empty() const;
 
  private:

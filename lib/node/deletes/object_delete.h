@@ -1,15 +1,16 @@
 // ObjectDelete deletes one object in the whole cluster: it has the directory mark it as deleted,
-// tells every node that may hold it, and reports back to the directory who confirmed, until nobody
-// is left.
+// tells every node that may hold it, and reports to the directory who confirmed, until nobody is
+// left.
 //
-//   directory: mark --> names of holders --> tell each of them --> directory: these confirmed --> ... --> nobody left: OK
+//   directory: mark --> names of holders --> tell each --> directory: these confirmed --> ...
+//       --> nobody left: OK
 //
-// From the first answer of the directory on nobody locates the object or announces it; so the names
-// can only become fewer. A holder that does not answer, or is silent, makes the end kUnavailable,
-// with its name; it is told when it is back.
-// Where a content that a directory has accepted is here, and the directory does not know that, it
-// has lost this node's entry, and perhaps those of others: then all nodes are told, of this
-// deletion and of others until each node has compared what it holds (Membership::OthersMayBeLost).
+// From the directory's first answer on nobody locates or announces the object, so the names can
+// only become fewer. A holder that does not answer, or is silent, makes the end kUnavailable, with
+// its name; it learns of the deletion when it is back.
+// If a content that a directory has accepted is here and the directory does not know that, it has
+// lost this node's entry, and perhaps others': then this deletion and others go to all nodes, until
+// each node has compared its objects (Membership::OthersMayBeLost).
 // Thread rule: the node's control loop.
 #pragma once
 
@@ -34,10 +35,10 @@ namespace tokamak::node {
 
 class ObjectDelete final : public base::Handle {
  public:
-  // How many copies went.
+  // The number of copies deleted.
   using Callback = std::function<void(absl::StatusOr<uint32_t>)>;
 
-  // What it works with. All references must outlive it.
+  // All references must outlive it.
   struct Services {
     base::EventLoop& loop;
     store::Store& store;
@@ -50,11 +51,10 @@ class ObjectDelete final : public base::Handle {
     base::Duration deadline;  // of each question
   };
 
-  // Starts at once; `done` runs once, later. Deletes whatever content the id has, here and in the
-  // cluster.
+  // Deletes any content of the id, here and in the cluster. Starts at once; `done` runs once,
+  // later.
   ObjectDelete(const Services& services, const base::ObjectId& id, Callback done);
-  // Deletes this content and no other: for a deletion that was begun before, and that a directory
-  // has forgotten.
+  // Deletes this content only: carries on a deletion that a directory has forgotten.
   ObjectDelete(const Services& services, const base::ObjectVersion& version, Callback done);
 
  private:
@@ -74,15 +74,15 @@ class ObjectDelete final : public base::Handle {
   const Services services_;
   const base::ObjectId id_;
   Callback done_;
-  base::Generation here_ = base::kNoGeneration;        // when it began: the directory may not know it yet
-  base::Generation generation_ = base::kNoGeneration;  // that is being deleted
+  base::Generation here_ = base::kNoGeneration;        // at the beginning: the directory may not know it yet
+  base::Generation generation_ = base::kNoGeneration;  // the one being deleted
   bool marked_ = false;                                // the directory has known one
   bool dropped_here_ = false;
   bool tells_all_ = false;              // the directory does not know who holds it
-  std::vector<directory::NodeId> all_;  // still to be told then
+  std::vector<directory::NodeId> all_;  // with tells_all_: not yet called
   std::vector<directory::NodeId> to_tell_;
   std::vector<directory::NodeId> confirmed_;  // since the last question
-  std::set<directory::NodeId> failed_;        // were told without an answer
+  std::set<directory::NodeId> failed_;        // did not answer
   directory::NodeId after_;
   std::vector<directory::NodeId> silent_;
   uint32_t copies_ = 0;

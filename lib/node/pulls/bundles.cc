@@ -35,7 +35,7 @@ base::Pending Bundles::Ask(const verbs::Address& holder, const base::ObjectVersi
   return part;
 }
 
-// The one for `holder` that has room, or a new one.
+// Returns the bundle for `holder` that has room, or a new one.
 Bundles::Bundle& Bundles::Gathering(const verbs::Address& holder, uint64_t size) {
   const size_t room = objects_.max_call_size();
   for (const auto& bundle : bundles_) {
@@ -56,7 +56,7 @@ void Bundles::SendAll() {
   for (const auto& each : bundles_) {
     Bundle& bundle = *each;
     if (bundle.under_way != nullptr) continue;
-    // Those that were dropped meanwhile are not asked for.
+    // Dropped objects are not asked for.
     bundle.parts.erase(std::remove(bundle.parts.begin(), bundle.parts.end(), nullptr), bundle.parts.end());
     ++sent_;
     BringAllRequest request;
@@ -84,7 +84,7 @@ void Bundles::Drop(Part& part) {
   if (--bundle.live == 0) bundle.bundles->Take(bundle);  // its handle cancels the request
 }
 
-// Any of those that are told may drop others, or all of this.
+// A callback may drop other parts, or all of this.
 void Bundles::OnReply(Bundle& bundle, const absl::StatusOr<absl::Span<const uint8_t>>& reply) {
   const std::unique_ptr<Bundle> ended = bundle.bundles->Take(bundle);
   ++ended->live;  // it outlives them all
@@ -102,7 +102,7 @@ void Bundles::OnReply(Bundle& bundle, const absl::StatusOr<absl::Span<const uint
 std::vector<uint8_t> Bundles::Answer(absl::Span<const base::ObjectVersion> versions, size_t max_size, const Size& size,
                                      const Contents& contents) {
   BringAllAnswer answer(versions.size());
-  size_t left = versions.size() * BringAllAnswer::kBesideContents;  // of those that follow, at least
+  size_t left = versions.size() * BringAllAnswer::kBesideContents;  // needed by the contents that follow, at least
   for (const base::ObjectVersion& version : versions) {
     const std::optional<uint64_t> here = size(version);
     left -= BringAllAnswer::kBesideContents;

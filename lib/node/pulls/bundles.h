@@ -1,10 +1,10 @@
-// Bundles are small objects of one holder that are asked for together: those of one task go in one
+// Bundles asks for several small objects of one holder together: those of one task go in one
 // request, and their contents come back in one reply.
 //
-// The asker knows the sizes, and asks for no more than one reply has room for; a larger bundle is
-// several requests, all at once. The holder leaves out what it does not have any more, or cannot
-// vouch for being the right content: who asked for that goes another way. As anywhere, the asker
-// must be entered in the directory as one who may hold them, before it seals its copies.
+// The asker knows the sizes and asks for no more than one reply has room for; a larger bundle is
+// several requests, all at once. The holder leaves out objects that it no longer has, or whose
+// content it cannot vouch for: those are pulled another way. As anywhere, the directory must have
+// entered the asker as one who may hold them before it seals its copies.
 // Bound: BringAllRequest::kMaxObjects of one request. Thread rule: the node's control loop.
 #pragma once
 
@@ -29,18 +29,18 @@ namespace tokamak::node {
 
 class Bundles final {
  public:
-  // Data, and behind it metadata; they are valid during the call. kNotFound: the holder does not
-  // have this content. Else what the call ended with.
+  // Data, then metadata; valid during the call. kNotFound: the holder does not have this content.
+  // Else the error that the call ended with.
   using Callback = std::function<void(const absl::StatusOr<absl::Span<const uint8_t>>& contents)>;
 
-  // Both must outlive it. `objects` calls the service kObjects; `deadline` is a call's.
+  // Both must outlive it. `objects` calls the service kObjects; `deadline` is of one call.
   Bundles(base::EventLoop& loop, transport::Caller& objects, base::Duration deadline)
       : loop_(loop), objects_(objects), deadline_(deadline) {}
   Bundles(const Bundles&) = delete;
   Bundles& operator=(const Bundles&) = delete;
   ~Bundles();
 
-  // Whether a reply has room for an object of `size` bytes at all.
+  // Returns true if a reply has room for an object of `size` bytes.
   bool Fits(uint64_t size) const {
     return BringAllAnswer::kBesideObjects + BringAllAnswer::kBesideContents + size <= objects_.max_call_size();
   }
@@ -51,9 +51,9 @@ class Bundles final {
 
   uint64_t sent() const { return sent_; }
 
-  // The answer to a peer's BringAll, of at most `max_size` bytes: `size` says how large what is here is, and
-  // nothing where it is not; `contents` is called only for what has room, and has that size, or
-  // none where it may not be brought any more.
+  // Returns the answer to a peer's BringAll, of at most `max_size` bytes. `size` returns an
+  // object's size, nullopt if it is not here. `contents` is called only for objects that have room,
+  // and returns that size, or nothing if the object may no longer be brought.
   using Size = std::function<std::optional<uint64_t>(const base::ObjectVersion&)>;
   using Contents = std::function<absl::Span<const uint8_t>(const base::ObjectVersion&)>;
   static std::vector<uint8_t> Answer(absl::Span<const base::ObjectVersion> versions, size_t max_size, const Size& size,
@@ -66,7 +66,7 @@ class Bundles final {
     ~Part() override;
 
     Bundle* bundle = nullptr;  // null when it was answered
-    size_t place = 0;          // in it
+    size_t place = 0;          // in the bundle
     base::ObjectVersion version;
     Callback done;
   };
@@ -75,7 +75,7 @@ class Bundles final {
     verbs::Address holder;
     uint64_t reply_size = BringAllAnswer::kBesideObjects;
     std::vector<Part*> parts;  // null: dropped
-    size_t live = 0;           // of them
+    size_t live = 0;           // parts that are not dropped
     base::Pending under_way;   // null: not sent yet
   };
 

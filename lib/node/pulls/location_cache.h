@@ -1,9 +1,8 @@
-// LocationCache remembers where objects were, so that a get of what was located a moment ago need
-// not wait for the directory, and so that gets go on while the directory is away.
+// LocationCache remembers where objects were, so that a get of a recently located object need not
+// wait for the directory, and gets go on while the directory is away.
 //
-// An entry is a hint, as the directory's own are: the holder is the authority.
-// Bound: the kMaxEntries that were remembered last.
-// Thread rule: the node's control loop.
+// An entry is a hint, as the directory's own are: the holder is the authority. Bound: the
+// kMaxEntries remembered last. Thread rule: the node's control loop.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +33,7 @@ class LocationCache final {
     while (entries_.size() > kMaxEntries || order_.size() > 2 * kMaxEntries) ForgetOldest();
   }
 
-  // Nothing: not known. The pointer is valid until the next call.
+  // Returns nullptr if not known; valid until the next call.
   const directory::LocatedObject* Find(const base::ObjectId& id) const {
     const auto found = entries_.find(id);
     return found == entries_.end() ? nullptr : &found->second.info;
@@ -46,7 +45,7 @@ class LocationCache final {
 
   void Forget(const base::ObjectId& id) { entries_.erase(id); }
 
-  // `holder` has it no longer; others may.
+  // Forgets `holder`, which has it no longer; others may.
   void ForgetHolder(const base::ObjectId& id, const directory::NodeId& holder) {
     const auto found = entries_.find(id);
     if (found == entries_.end()) return;
@@ -63,8 +62,7 @@ class LocationCache final {
     uint64_t number = 0;
   };
 
-  // Of entries that were remembered again, or forgotten, the older place in the order counts for
-  // nothing.
+  // Drops the front of order_; an entry that was remembered again has a later place there.
   void ForgetOldest() {
     const auto [id, number] = order_.front();
     order_.pop_front();

@@ -23,7 +23,7 @@ void ObjectKeep::Try() {
   step_ = services_.pulls.StartOnce(request_.version, [this](const absl::Status& status) { Pulled(status); });
 }
 
-// What can be told without asking anybody; kKept: nothing is against it.
+// Decides without asking anybody; kKept: no objection.
 KeepAnswer ObjectKeep::WhyNot() const {
   if (services_.dropped.Contains(request_.version)) return KeepAnswer::kGone;
   if (services_.membership.fenced()) return KeepAnswer::kLater;
@@ -54,7 +54,7 @@ void ObjectKeep::Pulled(const absl::Status& status) {
   }
 }
 
-// What is kept is never given up: the directory must know of it, or a deletion would not find it.
+// A kept object is never evicted: the directory must know of it, or a deletion would not find it.
 void ObjectKeep::KeepWhenAnnounced() {
   Membership& membership = services_.membership;
   const base::ObjectVersion& version = request_.version;
@@ -69,7 +69,7 @@ void ObjectKeep::Keep(const absl::Status& announced) {
   const absl::StatusOr<store::StoredObject> here = services_.store.Stat(request_.version.id);
   // Another content may have come, or it is gone again.
   if (!here.ok() || here->version() != request_.version) return Say(KeepAnswer::kLater);
-  // Others may have come and been kept meanwhile, and it may be larger than it was said to be.
+  // Others may have been kept meanwhile, and it may be larger than announced.
   const store::Location& place = here->location;
   const bool is_kept = here->origin == store::Origin::kCreatedHere;
   if (!is_kept && !LeavesRoom(place.data_size, place.metadata_size)) return Say(KeepAnswer::kNoRoom);

@@ -1,13 +1,14 @@
-// ObjectKeep is one object that a node which leaves asks this one to keep: it is pulled as for a
-// program of this node, the directory knows of it, and it is never evicted.
+// ObjectKeep is one object that a leaving node asks this one to keep: it is pulled as for a program
+// of this node, the directory knows of it, and it is never evicted.
 //
-// It answers as soon as it can tell, with a reason: a node that leaves has little time, asks the
-// next one, and asks again when it likes. Nothing is waited for here but the bytes and the
-// directory's word: not what was deleted, not room, not an id that is in use.
-// Law: kKept is said of what is sealed here, kept, and known to the directory: a deletion finds it.
+// It answers as soon as it can, with a reason: a leaving node has little time, asks the next one,
+// and may ask again later. It waits only for the bytes and the directory's answer: not for room,
+// not for an id in use, not for deleted objects.
+// Law: kKept is answered only for an object that is sealed here, kept, and known to the directory,
+// so that a deletion finds it.
 // Law: a node that leaves itself keeps nothing for others.
-// Law: what is kept for others leaves a part of the store to this node's programs: it is never
-// evicted, and whoever is a peer can ask for it.
+// Law: kept objects leave a part of the store to this node's programs: they are never evicted, and
+// any peer can ask for it.
 //
 // Thread rule: the node's control loop.
 #pragma once
@@ -29,10 +30,10 @@ namespace tokamak::node {
 
 class ObjectKeep final : public base::Handle {
  public:
-  // Beyond this nothing is kept for others: the 16th part of the store is what its programs may have.
+  // The programs' part of the store is one in this many; it is not used to keep objects for others.
   static constexpr uint64_t kPartOfPrograms = 16;
 
-  // What it works with. All references must outlive it.
+  // All references must outlive it.
   struct Services {
     base::EventLoop& loop;
     store::Store& store;
@@ -43,13 +44,13 @@ class ObjectKeep final : public base::Handle {
     base::Duration deadline;    // of a question to the directory
   };
 
-  // May answer at once; then there is nothing to wait for, and it may be dropped.
+  // May answer at once; then it has nothing left to do and may be dropped.
   ObjectKeep(const Services& services, const KeepRequest& request, transport::Reply reply);
 
  private:
   bool leaving() const { return services_.evacuations > 0 || services_.membership.left(); }
   bool IsHere() const;
-  // Whether the programs have their part of the store beside an object of that size.
+  // Returns true if the programs keep their part of the store beside an object of that size.
   bool LeavesRoom(uint64_t data_size, uint64_t metadata_size) const;
   void Try();
   KeepAnswer WhyNot() const;
@@ -61,7 +62,7 @@ class ObjectKeep final : public base::Handle {
   const Services services_;
   const KeepRequest request_;
   const transport::Reply reply_;
-  base::Pending step_;  // the pull, then the directory's word
+  base::Pending step_;  // the pull, then the question to the directory
 };
 
 }  // namespace tokamak::node

@@ -66,12 +66,12 @@ void ObjectPull::DropWaiter(WaiterHandle& waiter) {
   waiters_.Remove(&waiter);
   if (!waiters_.empty() || state_ == State::kOver) return;
   if (state_ == State::kMoving) return attempt_.Cancel();  // ends in OnMoved
-  if (has_arrived()) return;                               // it is here, for the next who wants it
+  if (has_arrived()) return;                               // it is here, for the next get
   Finish(absl::CancelledError("nobody waits for it any more"));
 }
 
-// In any state but kMoving: nothing is under way, or not for them. Waiters for generation `but`
-// are left. False: nobody else waits, and the pull is over.
+// Reports to the waiters that do not wait, except those for generation `but`. Not in kMoving.
+// Returns false if nobody else waits and the pull is over.
 bool ObjectPull::TellWhoDoesNotWait(absl::StatusCode code, absl::string_view why, base::Generation but) {
   for (WaiterHandle* next = waiters_.first(); next != nullptr;) {
     WaiterHandle& one = *std::exchange(next, waiters_.Next(next));
@@ -86,7 +86,6 @@ bool ObjectPull::TellWhoDoesNotWait(absl::StatusCode code, absl::string_view why
   return true;
 }
 
-// The legal steps.
 bool ObjectPull::MayFollow(State from, State to) {
   const auto is_one_of = [to](std::initializer_list<State> states) {
     return std::find(states.begin(), states.end(), to) != states.end();
@@ -124,7 +123,7 @@ bool ObjectPull::MayFollow(State from, State to) {
   return false;
 }
 
-// The one place where the state changes; most states start their work here.
+// Changes the state, the only place that does; most states start their work here.
 void ObjectPull::Enter(State state) {
   CHECK(MayFollow(state_, state)) << static_cast<int>(state_) << " -> " << static_cast<int>(state);
   Leave();
@@ -147,7 +146,7 @@ void ObjectPull::Enter(State state) {
     case State::kBundled:
       return Record(base::Phase::kRequest);
     case State::kQueued:
-    case State::kMoving:  // the engine says more
+    case State::kMoving:  // the engine traces more
       return Record(base::Phase::kQueue);
     case State::kRegistering:
       Record(base::Phase::kConfirm);
@@ -180,14 +179,14 @@ absl::Status ObjectPull::trouble() const {
                                                                           : trouble_;
 }
 
-// ---- where it is
+// ---- locating
 
-// The first look is at once, so that "nobody has it" is known soon; the next ones wait for a holder
-// to appear.
+// The first question answers at once, so that "nobody has it" is known soon; later ones wait for a
+// holder to appear.
 void ObjectPull::Locate() {
   holders_.BeginRound();
   const bool away = services_.membership.directory_away();
-  if (away || !place_used_) {  // a place that was named a moment ago needs no question first
+  if (away || !place_used_) {  // a recently named place needs no question first
     if (const directory::LocatedObject* known = KnownPlace(/*fresh=*/!away)) {
       Take(*known);
       return Enter(State::kHinted);
@@ -198,14 +197,14 @@ void ObjectPull::Locate() {
   if (!answered) timer_ = services_.loop.RunAt(registration_.patient_until(), [this] { TryAnyKnownPlace(); });
 }
 
-// The place that is remembered, of a content that was not deleted; null: none.
+// Returns the remembered place of a content that was not deleted; null: none.
 const directory::LocatedObject* ObjectPull::KnownPlace(bool fresh) const {
   const directory::LocatedObject* known =
       fresh ? services_.places.FindFresh(id_, services_.loop.Now()) : services_.places.Find(id_);
   return known == nullptr || services_.dropped.Contains({id_, known->generation}) ? nullptr : known;
 }
 
-// The directory is slow, or away without anybody having noticed.
+// The directory is slow, or away unnoticed.
 void ObjectPull::TryAnyKnownPlace() {
   const directory::LocatedObject* known = KnownPlace(/*fresh=*/false);
   if (known == nullptr) return;
@@ -213,8 +212,8 @@ void ObjectPull::TryAnyKnownPlace() {
   Enter(State::kHinted);
 }
 
-// A small object is brought by its holder, which vouches for the copy: the directory is not asked.
-// Else this node is entered as coming while the bytes are moving.
+// A holder brings a small object and vouches for the copy: the directory is not asked. For others
+// the directory enters this node as coming while the bytes are moving.
 void ObjectPull::TryKnownPlace() {
   place_used_ = true;
   ++context_.counters.from_cache;
@@ -223,7 +222,7 @@ void ObjectPull::TryKnownPlace() {
   timer_ = services_.loop.Post([this] { TryNextHolder(); });
 }
 
-// False: no holder can be asked now.
+// Returns false if no holder can be asked now.
 bool ObjectPull::AskToBring() {
   const PullHolders::Choice choice = holders_.Choose(info_.holders, version_);
   if (choice.ready.empty()) return false;
@@ -252,7 +251,7 @@ bool ObjectPull::IsSmall() const {
          directory::IsSmallEnoughToBring(info_.data_size, info_.metadata_size);
 }
 
-// One who asks for a protocol gets that, and what is moving already need not be brought.
+// A waiter that asks for a protocol gets it; an object already moving need not be brought.
 void ObjectPull::AskDirectory(base::Duration wait) {
   const bool may_bring = state_ == State::kLocating && protocol_ == transport::Protocol::kAuto && !place_.reserved();
   registration_.Ask(wait, may_bring);
@@ -300,7 +299,7 @@ void ObjectPull::TakeContents(absl::Span<const uint8_t> contents) {
   SealHere(bringer_, report, Via::kBrought);
 }
 
-// The answer of the directory comes while it is moving already, from a place that was known before.
+// The directory's answer comes while the object is moving already, from a remembered place.
 void ObjectPull::Registered(const absl::StatusOr<directory::LocatedObject>& info) {
   const bool same = info.ok() && info->generation == version_.generation && !registration_.WasWithdrawn(version_);
   if (same) {
@@ -312,13 +311,13 @@ void ObjectPull::Registered(const absl::StatusOr<directory::LocatedObject>& info
   }
   if (!info.ok()) trouble_ = info.status();
   if (!info.ok() && !absl::IsNotFound(info.status())) return NotRegistered();
-  services_.places.Forget(id_);  // what was known is not true any more
+  services_.places.Forget(id_);  // the remembered place is outdated
   dropped_ = true;
   if (state_ == State::kMoving) return attempt_.Cancel();
   StartOver();
 }
 
-// The directory did not answer, and what is moving goes on: its holder may vouch for it.
+// The directory did not answer. The transfer goes on: its holder may vouch for the copy.
 void ObjectPull::NotRegistered() {
   if (state_ == State::kRegistering) return Enter(State::kVouching);
   if (state_ == State::kUnvouched) StartOver();
@@ -336,7 +335,7 @@ void ObjectPull::Take(const directory::LocatedObject& info) {
   info_.contents = {};
 }
 
-// Its work for this content ends; its waiters wait for another.
+// Ends the pull of this content; the waiters wait for another.
 void ObjectPull::Drop(const base::ObjectVersion& version) {
   if (version != version_ || state_ == State::kOver || dropped_) return;
   ++context_.counters.deleted;
@@ -348,14 +347,14 @@ void ObjectPull::Drop(const base::ObjectVersion& version) {
   StartOver();
 }
 
-// From any state but kMoving.
+// From any state except kMoving.
 void ObjectPull::StartOver() {
   place_.GiveUp();
   if (waiters_.empty()) return Finish(absl::CancelledError("nobody waits for it any more"));
   Enter(State::kBackOff);
 }
 
-// ---- moving it
+// ---- moving
 
 void ObjectPull::TryNextHolder() {
   if (EndIfHere()) return;
@@ -397,7 +396,7 @@ void ObjectPull::TakeTurn() {
   TryNextHolder();
 }
 
-// Where others are on their way as well: alone it is moved in as few messages.
+// Only if other pulls run as well: alone, an object moves in as few messages.
 bool ObjectPull::MayBeBundled() const {
   return registration_.entered() && !was_bundled_ && context_.table.running() > 1 && holders_.none_tried() &&
          IsSmall() && context_.bundles.Fits(size());
@@ -443,12 +442,12 @@ absl::Status ObjectPull::ReservePlace() {
 
 void ObjectPull::NoPlace(const absl::Status& status) {
   trouble_ = status;
-  // A program of this node is creating it, or an earlier object of this id is still read.
+  // A program of this node is creating it, or an earlier object of this id is still being read.
   const bool in_use = absl::IsAlreadyExists(status) || absl::IsFailedPrecondition(status);
   if (!in_use && !absl::IsResourceExhausted(status)) return Finish(status);
   const uint64_t whole = services_.store.arena().size();
   const bool fits = info_.data_size <= whole && info_.metadata_size <= whole - info_.data_size;
-  if (!in_use && !fits) return Finish(status);  // it says that this can never be
+  if (!in_use && !fits) return Finish(status);  // the status reports that this can never be
   if (!TellWhoDoesNotWait(status.code(), status.message())) return;
   context_.counters.waited_for_room += !in_use;
   Enter(State::kBackOff);
@@ -491,7 +490,7 @@ void ObjectPull::AwaitDirectory() {
 }
 
 // The directory may not know of this copy: the holder has a deletion reach it. An answer of the
-// directory that comes meanwhile counts as well.
+// directory meanwhile counts as well.
 void ObjectPull::AskToVouch() {
   const Peers::Peer* peer = services_.peers.Find(attempt_.holder());
   if (peer == nullptr) return DoesNotVouch();
@@ -529,7 +528,7 @@ void ObjectPull::SealHere(const directory::NodeId& holder, const transport::Tran
   Finish(absl::OkStatus());
 }
 
-// A program may have put it here meanwhile, say.
+// A program may have put it here meanwhile, for example.
 bool ObjectPull::EndIfHere() {
   if (!services_.store.Contains(id_)) return false;
   Finish(absl::OkStatus());
@@ -540,7 +539,7 @@ void ObjectPull::Finish(const absl::Status& status) {
   Enter(State::kOver);
   place_.GiveUp();
   registration_.End();
-  const auto self = context_.table.TakeOut(id_);  // lives until all waiters have heard
+  const auto self = context_.table.TakeOut(id_);  // lives until all waiters have their answer
   while (!waiters_.empty()) waiters_.PopFront()->Tell(status);
   Record(base::Phase::kOver);
 }

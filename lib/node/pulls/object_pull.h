@@ -1,6 +1,6 @@
 // ObjectPull brings one object of another node here: it asks the directory who holds it, makes
-// room, has an engine move the bytes and tries the next holder until it worked or nobody waits any
-// more.
+// room, has an engine move the bytes, and tries holder after holder until one succeeds or nobody
+// waits any more.
 //
 //   locating -> moving -> (registering) -> sealed
 //   (hinted)  ^   |   \___ next holder
@@ -8,30 +8,30 @@
 //     |       +----------- queued, bundled
 //     +------------------- back-off
 //
-//   hinted:       a place that is known is tried, while asking
-//   bringing:     the same with a small one: the holder that is known is asked for it
-//   bundled:      a small one is asked for together with others of its holder
+//   hinted:       a remembered place is tried while the directory is asked
+//   bringing:     the remembered holder of a small object is asked for it
+//   bundled:      a small object is asked for together with others of its holder
 //   back-off:     all holders failed, or there is no room
 //   queued:       the holders are busy with other pulls of ours
-//   refreshing:   a holder's address is not known, or no longer right
-//   registering:  all is here; the directory has not answered
-//   vouching:     nor does it yet, and the holder is asked to vouch for the copy
+//   refreshing:   a holder's address is unknown or outdated
+//   registering:  all bytes are here; the directory has not answered
+//   vouching:     the directory still has not, and the holder is asked to vouch for the copy
 //   unvouched:    the holder does not: only the directory's answer helps
 //
-// Its parts: what the directory has heard (pull_registration.h), the round through the holders
+// Its parts: the standing with the directory (pull_registration.h), the round through the holders
 // (pull_holders.h), the room in the store (pull_place.h), the transfer (pull_attempt.h).
 //
-// A small object that the directory's own node holds comes with its answer; and where the place is
-// known, the holder brings it, and vouches for the copy. Then there is nothing to move, and it is
-// sealed at once.
+// A small object that the directory's own node holds comes with the directory's answer; if the
+// place is remembered, the holder brings it and vouches for the copy. Either is sealed at once,
+// without a transfer.
 //
-// Law: an object that is only half here is never seen: it is created, pinned, and sealed or aborted
-//      when the engine has reported that nobody touches its memory any more.
-// A transfer that was cut goes on from what has arrived, from the next holder as well.
+//Law: a partial object is never seen: it is created, pinned, and sealed or aborted when the
+//     engine has reported that nobody touches its memory any more.
+// A transfer that was cut goes on from what has arrived, also from the next holder.
 //
-// Law: a copy is sealed only when the directory has entered this node as one that may hold it, so
-//      that a deletion finds it; or when the holder vouches for it, because the directory is away,
-//      slow, or was not asked (docs/consistency.md).
+//Law: a copy is sealed only when the directory has entered this node as one that may hold it, so
+//     that a deletion finds it; or when the holder vouches for it, because the directory is away,
+//     slow, or was not asked (docs/consistency.md).
 // Thread rule: the node's control loop.
 #pragma once
 
@@ -57,7 +57,7 @@ namespace tokamak::node {
 
 class ObjectPull final : private PullRegistration::Owner, private PullAttempt::Owner {
  public:
-  // `context` must outlive it. `number` names it in traces and gives its place in queues.
+  // `context` must outlive it. `number` names the pull in traces and orders it in queues.
   ObjectPull(PullContext& context, const base::ObjectId& id, uint64_t number);
   ~ObjectPull();
   ObjectPull(const ObjectPull&) = delete;
@@ -65,11 +65,11 @@ class ObjectPull final : private PullRegistration::Owner, private PullAttempt::O
 
   void Begin() { Enter(State::kLocating); }
 
-  // `once`: the generation that one waits for who does not wait (PullTable::StartOnce);
-  // kNoGeneration: waits.
+  // `once`: the generation wanted by a waiter that does not wait (PullTable::StartOnce);
+  // kNoGeneration: it waits.
   std::unique_ptr<PullWaiter> AddWaiter(transport::Protocol protocol, base::Generation once, PullCallback done);
 
-  // A holder that it queues for has a slot.
+  // Goes on: a holder that it queues for has a slot.
   void TakeTurn();
 
   // See PullTable.
@@ -100,7 +100,7 @@ class ObjectPull final : private PullRegistration::Owner, private PullAttempt::O
     kOver,
   };
 
-  // On its pull's list until it is dropped, or the end is reported to it.
+  // On its pull's list until it is dropped or the end is reported.
   class WaiterHandle final : public PullWaiter {
    public:
     WaiterHandle(ObjectPull& pull, base::Generation once, PullCallback done)
@@ -111,9 +111,9 @@ class ObjectPull final : private PullRegistration::Owner, private PullAttempt::O
     bool waits() const { return once_ == base::kNoGeneration; }
     base::Generation once() const { return once_; }
 
-    // It is off the list. May be dropped in the call.
+    // Reports the end to a waiter that is off the list. The call may drop the waiter.
     void Tell(const absl::Status& status);
-    // The same without a report: the node ends.
+    // Takes it off without a report: the node ends.
     void Orphan() { pull_ = nullptr; }
 
     base::Link<WaiterHandle> link;
@@ -132,7 +132,7 @@ class ObjectPull final : private PullRegistration::Owner, private PullAttempt::O
   void Record(base::Phase phase) const;
   void DropWaiter(WaiterHandle& waiter);
   bool TellWhoDoesNotWait(absl::StatusCode code, absl::string_view why, base::Generation but = base::kNoGeneration);
-  // All of it is here, and is sealed as soon as that is allowed.
+  // True if all bytes are here, to be sealed as soon as that is allowed.
   bool has_arrived() const {
     return state_ == State::kRegistering || state_ == State::kVouching || state_ == State::kUnvouched;
   }
@@ -180,22 +180,22 @@ class ObjectPull final : private PullRegistration::Owner, private PullAttempt::O
   transport::Protocol protocol_ = transport::Protocol::kAuto;
   absl::Status trouble_;
   base::Duration retry_delay_;
-  bool place_used_ = false;      // a place that was known was tried: it is not tried twice
-  bool asked_to_bring_ = false;  // a holder was asked to bring it: none is asked twice
-  bool was_bundled_ = false;     // the same, together with others
+  bool place_used_ = false;      // a remembered place was tried: at most once
+  bool asked_to_bring_ = false;  // a holder was asked to bring it: at most once
+  bool was_bundled_ = false;     // it was asked for in a bundle: at most once
   directory::LocatedObject info_;
-  base::ObjectVersion version_;                // what is being pulled
+  base::ObjectVersion version_;                // the content being pulled
   bool dropped_ = false;                       // version_ must not be sealed
-  directory::NodeId bringer_;                  // kBringing, kBundled: is asked for the object
+  directory::NodeId bringer_;                  // kBringing, kBundled: the holder asked
   std::vector<directory::NodeId> queued_for_;  // kQueued
-  Via via_ = Via::kLocal;                      // kOver: what brought it
+  Via via_ = Via::kLocal;                      // kOver: the way the object came
   PullRegistration registration_;
   PullHolders holders_;
-  base::Timer timer_;       // what the state does next, where it waits for time
+  base::Timer timer_;       // of a state that waits for time
   base::Pending question_;  // kRefreshing: to the directory. kBringing, kBundled, kVouching: to the holder
   base::IntrusiveList<WaiterHandle, &WaiterHandle::link> waiters_;
-  PullPlace place_;      // of version_: while it is moving, and between attempts as long as some of it has arrived
-  PullAttempt attempt_;  // kMoving; the last one in the states after that. Ends before the place
+  PullPlace place_;      // of version_; kept between attempts as long as some bytes have arrived
+  PullAttempt attempt_;  // kMoving; the last one in later states. Ends before the place
 };
 
 }  // namespace tokamak::node

@@ -12,7 +12,7 @@ ObjectPush::ObjectPush(const Services& services, const directory::NodeId& to, Pu
     : services_(services), to_(to), request_(std::move(request)), done_(std::move(done)) {
   CHECK_LE(request_.ids.size(), PushRequest::kMaxPushed);
   ++services_.under_way;
-  // Its address may have changed since it was last asked for: a push is rare enough to ask again.
+  // Its address may have changed since: a push is rare enough to ask again.
   step_ = services_.peers.Refresh([this](const absl::Status& status) {
     if (services_.peers.Find(to_) != nullptr) return Ask();
     Finish(status.ok() ? absl::NotFoundError(absl::StrCat("there is no node ", to_, " (tok nodes lists them)"))

@@ -1,9 +1,8 @@
-// ObjectPush has another node bring objects to itself: it is told which, pulls them from whoever
-// has them, as for a program of its own, and says how each went.
+// ObjectPush has another node bring objects to itself: that node pulls them from any holder, as for
+// a program of its own, and reports how each went.
 //
-// No byte moves on this way: who pushes need not hold what it names. Dropping the handle cancels at
-// the other node as well: what is not there yet is not brought for this.
-// Thread rule: the node's control loop.
+// The pushing node sends no bytes and need not hold the objects. Dropping the handle cancels at the
+// other node as well, for the objects that are not there yet. Thread rule: the node's control loop.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +26,14 @@ namespace tokamak::node {
 
 class ObjectPush final : public base::Handle {
  public:
-  // How each went, in the order asked; valid during the call.
+  // The outcome of each, in the order of the ids; valid during the call.
   using Callback = std::function<void(absl::Span<const absl::Status>)>;
 
-  // What it works with. All references must outlive it.
+  // All references must outlive it.
   struct Services {
     Peers& peers;
     transport::Caller& nodes;  // of the service kObjects
-    size_t& under_way;         // counts those that live
+    size_t& under_way;         // counts the live ones
     base::Duration deadline;   // for the answer, beyond the time-out
   };
 
@@ -42,12 +41,11 @@ class ObjectPush final : public base::Handle {
   ObjectPush(const Services& services, const directory::NodeId& to, PushRequest request, Callback done);
   ~ObjectPush() override { --services_.under_way; }
 
-  // Objects that a node brings to itself for peers at once. As many as its directory lets it wait
-  // for beside what its programs do.
+  // Objects that a node brings to itself for peers at once: as many as its directory lets it wait
+  // for beside its own programs.
   static constexpr size_t kMaxBrought = 16384;
 
-  // A peer's request that is being worked on: one more of its objects has ended. Owned by whoever
-  // brings them.
+  // A peer's request being served, owned by whoever brings its objects.
   class Served final : public base::Handle {
    public:
     Served(size_t objects, transport::Reply reply, base::FairShare<directory::Host>::Claim claim)

@@ -8,17 +8,18 @@ namespace tokamak::node {
 
 namespace {
 
-// True if the peer, and not only this object at it, is in trouble.
+// True if the peer is in trouble, not only this object at it.
 bool IsTroubleOfPeer(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsResourceExhausted(status);
 }
 
-// A node's first engine shares its control loop; the others carry bulk in turn. `turn` 0: not bulk.
+// Returns an engine's index: a node's first engine shares its control loop; the others carry bulk
+// in turn. `turn` 0: not bulk.
 size_t EngineOf(size_t engines, uint64_t turn) { return turn == 0 || engines == 1 ? 0 : 1 + turn % (engines - 1); }
 
-// Where one of both has no engines for bulk, all goes between the first ones. So it does where one
-// has software NICs and the other RDMA devices: a software NIC for bulk has a UDP port of its own,
-// which an RDMA device does not reach.
+// True if both nodes have engines for bulk that reach each other. A software NIC for bulk has a UDP
+// port of its own, which an RDMA device does not reach: between the two all goes over the first
+// engines.
 bool MeetForBulk(const Peers::Peer& peer, const std::vector<EngineLink*>& engines) {
   if (peer.engines.size() == 1 || engines.size() == 1) return false;
   return (peer.engines.back().udp_port == 0) == (engines.back()->address().udp_port == 0);
@@ -76,7 +77,7 @@ void PullAttempt::Moved(const absl::Status& status, const transport::TransferRep
   owner_.OnMoved(status);
 }
 
-// Pulls that fail together log it once.
+// Logs once for pulls that fail together.
 void PullAttempt::RestBulk(const absl::Status& status) {
   Peers& peers = context_.services.peers;
   LOG_IF(WARNING, !peers.BulkRests(*peers.Find(holder_)))

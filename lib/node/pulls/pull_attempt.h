@@ -2,10 +2,11 @@
 //
 //   idle --Begin--> moving --the engine's report--> idle
 //
-// It takes and gives back the holder's slot (Peers), and reports how the holder has done. Small
-// objects go between the first engines of both nodes, others between engines for bulk (kShortWay).
-// Law: from Begin to OnMoved the engine may write to the memory, also after Cancel.
-// Thread rule: the node's control loop.
+// It takes and gives back the holder's slot (Peers), and reports to Peers how the holder has done.
+// Small objects go between the first engines of both nodes, others between engines for bulk
+// (kShortWay).
+// Law: from Begin to OnMoved the engine may write to the memory, also after Cancel. Thread rule:
+// the node's control loop.
 #pragma once
 
 #include <atomic>
@@ -27,8 +28,8 @@ class PullAttempt final {
  public:
   class Owner {
    public:
-    // Nobody touches the memory any more, and report() is this attempt's. May begin the next
-    // attempt, or end this object's life.
+    // The attempt has ended: nobody touches the memory any more, and report() is its report. May
+    // begin the next attempt, or destroy this object.
     virtual void OnMoved(const absl::Status& status) = 0;
 
    protected:
@@ -37,17 +38,18 @@ class PullAttempt final {
 
   // References must outlive it.
   PullAttempt(PullContext& context, Owner& owner) : context_(context), owner_(owner) {}
-  // Not while it is moving, unless the engine's host has been dropped.
+  // Requires that it is not moving, or that the engine's host has been dropped.
   ~PullAttempt();
   PullAttempt(const PullAttempt&) = delete;
   PullAttempt& operator=(const PullAttempt&) = delete;
 
-  // Moves the object that `request` names (id, generation, sizes, protocol, what has arrived,
-  // activity) from `holder`, which is ready, to `memory`. `moved` becomes how many of its bytes
-  // have come. Errors as EngineLink::Pull's: nothing has begun, and the holder is not to blame.
+  // Moves the object that `request` names (id, generation, sizes, protocol, bytes arrived,
+  // activity) from `holder`, which is ready, to `memory`; counts the bytes that have come in
+  // `moved`. Errors as EngineLink::Pull's: nothing has begun, and the holder is not to blame.
   [[nodiscard]] absl::Status Begin(const directory::NodeId& holder, transport::PullRequest request,
                                    absl::Span<uint8_t> memory, std::atomic<uint64_t>& moved);
-  // OnMoved follows as soon as the memory is safe; the object may have arrived all the same.
+  // Asks for the end: OnMoved follows as soon as the memory is safe; the object may have arrived
+  // all the same.
   void Cancel();
 
   bool moving() const { return token_.has_value(); }
@@ -62,9 +64,9 @@ class PullAttempt final {
   PullContext& context_;
   Owner& owner_;
   directory::NodeId holder_;
-  bool bulk_ = false;              // between engines for bulk
+  bool bulk_ = false;              // true if between engines for bulk
   EngineLink* engine_ = nullptr;   // of the last attempt
-  std::optional<uint64_t> token_;  // the engine's for it; nothing: idle
+  std::optional<uint64_t> token_;  // the engine's, for the transfer; nullopt: idle
   transport::TransferReport report_;
 };
 

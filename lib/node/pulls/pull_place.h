@@ -4,10 +4,10 @@
 //     ^                  |
 //     +-----GiveUp-------+
 //
-// Law: a copy is created, pinned, and sealed or aborted only while nobody else may touch its
-//      memory. The pin keeps that memory where it is even if the copy is aborted.
-// The bytes that have certainly arrived when a transfer is cut are kept for the next one.
-// Thread rule: the node's control loop; the engine counts moved().
+//Law: a copy is created, pinned, and sealed or aborted only while nobody else may touch its
+//     memory. The pin keeps that memory in place even if the copy is aborted.
+// When a transfer is cut, the bytes that have certainly arrived are kept for the next one. Thread
+// rule: the node's control loop; the engine counts moved().
 #pragma once
 
 #include <atomic>
@@ -32,27 +32,27 @@ class PullPlace final {
   PullPlace(const PullPlace&) = delete;
   PullPlace& operator=(const PullPlace&) = delete;
 
-  // Makes room for the object that `info` describes. Errors as Store::CreateCopy's, which change
+  // Makes room for the object that `info` describes. Errors as Store::CreateCopy's; they change
   // nothing.
   [[nodiscard]] absl::Status Reserve(const directory::LocatedObject& info);
   bool reserved() const { return place_.has_value(); }
 
-  // The whole object, while it is reserved.
+  // The whole object; only while reserved.
   absl::Span<uint8_t> memory() { return store_.Memory(*place_); }
   uint64_t size() const { return place_.has_value() ? place_->total_size() : 0; }
 
-  // Bytes of it that are here by now: while it is moving, the engine counts them.
+  // Bytes that have arrived by now; the engine counts them while the object moves.
   std::atomic<uint64_t>& moved() { return moved_; }
   uint64_t moved_bytes() const { return moved_.load(std::memory_order_relaxed); }
 
-  // A transfer ended early, and the first `arrived` bytes are certainly right. They are kept where
-  // a further transfer can go on from them: if they are some, and not all.
+  // Notes that a transfer ended early with the first `arrived` bytes certainly right. Keeps them
+  // for the next transfer if they are some but not all.
   void Cut(uint64_t arrived);
   uint64_t arrived() const { return arrived_; }
 
-  // All of it is in place: makes it visible, for good. Its pin is given back.
+  // Makes the complete object visible, for good, and gives its pin back.
   void Seal();
-  // Gives back what is reserved, if it is.
+  // Gives the reserved room back, if any.
   void GiveUp();
 
  private:

@@ -21,7 +21,7 @@ void PullRegistration::Ask(base::Duration wait, bool may_bring) {
                                       [this](const absl::StatusOr<directory::LocatedObject>& info) { Answered(info); });
 }
 
-// Without an answer this node may have been entered all the same.
+// An error does not mean that the directory has not entered this node.
 void PullRegistration::Answered(const absl::StatusOr<directory::LocatedObject>& info) {
   const PullServices& services = context_.services;
   locate_.reset();

@@ -85,7 +85,7 @@ void PullTable::SlotFreed(const directory::NodeId& holder) {
   if (!giving_turns_.armed()) giving_turns_ = services_.loop.Post([this] { GiveTurns(); });
 }
 
-// A pull that gets its turn leaves the queue, whatever becomes of it: this ends.
+// The loop ends: a pull that gets its turn leaves the queue in any case.
 void PullTable::GiveTurns() {
   for (const directory::NodeId& holder : std::exchange(freed_, {})) {
     while (services_.peers.UseOf(holder) != Peers::Use::kBusy) {

@@ -1,6 +1,4 @@
-// PullWaiter is one who waits for an object that is being pulled.
-//
-// Thread rule: the node's control loop.
+// PullWaiter waits for one object that is being pulled. Thread rule: the node's control loop.
 #pragma once
 
 #include <functional>
@@ -11,15 +9,16 @@
 
 namespace tokamak::node {
 
-// ok: the object is sealed here. Otherwise why it can never come: too large for this store, say.
+// ok: the object is sealed here. Otherwise the reason why it can never come, e.g. too large for
+// this store.
 using PullCallback = std::function<void(const absl::Status&)>;
 
-// Dropping it stops waiting; when the last one stops, the pull is cancelled.
+// Dropping it stops waiting; dropping the last one cancels the pull.
 class PullWaiter : public base::Handle {
  public:
-  // The latest failure while the pull goes on trying; ok when there was none.
+  // The latest failure while the pull goes on trying; ok: none.
   virtual absl::Status trouble() const = 0;
-  // Once ok was reported: what brought the object.
+  // The way the object came; only after ok was reported.
   virtual Via via() const = 0;
 };
 

@@ -1,8 +1,7 @@
-// Asker is a program as its requests see it: the node that is asked, the owner of what the program
-// holds in the store, and the way back for answers.
+// Asker is a program as its requests see it: the node, the owner of its resources in the store, and
+// the way back for answers.
 //
-// Law: a request with id 0 is not answered.
-// Thread rule: the control loop.
+// Law: a request with id 0 is not answered. Thread rule: the control loop.
 #pragma once
 
 #include <cstddef>
@@ -23,28 +22,28 @@
 
 namespace tokamak::daemon {
 
-// The node of a daemon, and facts of the daemon that no node knows.
+// The node of a daemon, and the daemon's own facts.
 struct SessionContext {
   base::EventLoop& loop;
   node::Node& node;
   uint64_t arena_size = 0;
   std::string device;
   std::function<NodeSnapshot()> snapshot;  // of now, for NodeStats
-  // Records each get from its request to its end; null: none is recorded.
+  // Records each get from its request to its end; null: no record.
   base::Trace* trace = nullptr;
   mutable uint64_t gets_traced = 0;
   // Objects that Wait has the directory watch, for all sessions.
   mutable size_t watched = 0;
 };
 
-// The arena's descriptors that go along with a frame: only a welcome has any.
+// The arena's descriptors sent with a frame: only a welcome has any.
 enum class Descriptors : uint8_t { kNone, kRead, kReadAndCreate };
 
 class Asker final {
  public:
   using Send = std::function<void(std::vector<uint8_t> frame, Descriptors descriptors)>;
 
-  // `context` must outlive it. `program` names the client where memory is accounted for.
+  // `context` must outlive it. `program` names the client in memory accounts.
   Asker(const SessionContext& context, const std::string& program, Send send)
       : context_(context), send_(std::move(send)), owner_(context.node.store().NewOwner(program)) {}
   Asker(const Asker&) = delete;

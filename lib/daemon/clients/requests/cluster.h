@@ -1,5 +1,5 @@
-// PendingNodes and PendingCluster ask for the nodes of the cluster: the first the directory, the
-// second each node for its numbers as well.
+// PendingNodes asks the directory for the nodes of the cluster; PendingCluster also asks each node
+// for its numbers.
 #pragma once
 
 #include <string>
@@ -30,7 +30,7 @@ class PendingCluster final : public PendingRequest {
  private:
   void Seen(const node::ClusterView::View& view);
 
-  std::string after_;  // the last node of the page before; empty: the first page
+  std::string after_;  // last node of the previous page; empty: first page
   base::Pending look_;
 };
 

@@ -1,6 +1,6 @@
-// PendingCreate reserves room for one object that the program fills: it waits for the room, and for
-// a confirmed put first for the directory's word that the id is free, so that nothing is filled
-// without purpose.
+// PendingCreate reserves room for one object that the program fills: it waits for the room, and,
+// for a confirmed put, first for the directory's answer that the id is free, so that filling is not
+// in vain.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -17,7 +17,7 @@ class PendingCreate final : public PendingRequest {
  public:
   using PendingRequest::PendingRequest;
 
-  // Answers within the call where there is nothing to wait for.
+  // May answer within the call.
   void Start(const client::CreateRequest& request, const base::ObjectName& name);
 
  private:

@@ -1,10 +1,10 @@
-// PendingRequest is one request of a program that is answered later, and PendingRequests are all of
+// PendingRequest is one request of a program that is answered later; PendingRequests are those of
 // one session.
 //
-// There is a class for each kind: it holds the handles of what it waits for and the reply as far as
-// it is known. A session begins one with Add and, at once, the Start of its class.
-// Law: a request is answered once at most, and ends with its answer. It ends without one when its
-// session does: dropping it cancels what it waits for, and no callback of it runs after.
+// Each kind has a class, with the handles of what it waits for and the reply so far. A session
+// begins one with Add and, at once, the Start of its class.
+// Law: a request is answered at most once, and ends with its answer. With its session it ends
+// unanswered: dropping it cancels what it waits for, and no callback of it runs after.
 // Thread rule: the control loop.
 #pragma once
 
@@ -23,14 +23,14 @@ namespace tokamak::daemon {
 
 class PendingRequests;
 
-// The part that a request has, while it waits, of the bounds of its session and its program.
+// The part of its session's and program's bounds that a waiting request uses.
 struct RequestCost {
-  // Memory of a request and of each object that it is about: somewhat more than is measured.
+  // Bytes of a request and of each of its objects: somewhat more than measured.
   static constexpr uint64_t kRequestMemory = 1024;
   static constexpr uint64_t kIdMemory = 256;
 
-  size_t ids = 0;      // objects that it is about
-  uint64_t bytes = 0;  // to be put as soon as there is room
+  size_t ids = 0;      // objects in it
+  uint64_t bytes = 0;  // to put when there is room
 
   uint64_t memory() const { return kRequestMemory + ids * kIdMemory + bytes; }
 };
@@ -68,13 +68,13 @@ class PendingRequest {
   const client::Header header_;
   base::ByteClaim memory_;
   size_t ids_ = 0;
-  std::unique_ptr<PendingRequest> self_;  // while it is on the list
+  std::unique_ptr<PendingRequest> self_;  // while on the list
   base::Link<PendingRequest> link_;
 };
 
 class PendingRequests final {
  public:
-  // They must outlive it. `share` may be null.
+  // `asker` and `share`, which may be null, must outlive it.
   PendingRequests(const Asker& asker, ProgramShare* share) : asker_(asker), share_(share) {}
   ~PendingRequests() { EndAll(); }
   PendingRequests(const PendingRequests&) = delete;
@@ -82,9 +82,9 @@ class PendingRequests final {
 
   const Asker& asker() const { return asker_; }
   size_t size() const { return list_.size(); }
-  size_t ids() const { return ids_; }  // objects that they are about
+  size_t ids() const { return ids_; }  // objects in the requests
 
-  // The program's share must have room for the cost. The request lives until it ends.
+  // Requires room for the cost in the program's share. The request lives until it ends.
   template <typename Request>
   Request& Add(const client::Header& header, const RequestCost& cost) {
     auto request = std::make_unique<Request>(*this, header);
@@ -97,8 +97,7 @@ class PendingRequests final {
   void End(PendingRequest& request);
   void EndAll();
 
-  // Calls `matches(request)` for each in the order of their beginning; returns the first for which
-  // it is true, or nullptr.
+  // Returns the oldest request for which `matches(request)` is true, or nullptr.
   template <typename Matches>
   PendingRequest* Find(Matches matches) const {
     for (PendingRequest* request = list_.first(); request != nullptr; request = list_.Next(request)) {

@@ -1,5 +1,5 @@
-// PendingPrefetch brings objects to this node: each by itself, so that none is pinned until the last
-// has come. They are answered together.
+// PendingPrefetch brings objects to this node: each by itself, so that none is pinned until the
+// last has come. One answer covers all.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // PendingPuts are the objects of one CreateAndSeal that could not be put at once: each waits for
-// room, then, where the put is confirmed, for the directory's word. They are answered together.
+// room, then, if the put is confirmed, for the directory's answer. One answer covers all.
 #pragma once
 
 #include <cstddef>
@@ -22,10 +22,10 @@ class PendingPuts final : public PendingRequest {
   using PendingRequest::PendingRequest;
   using Place = absl::StatusOr<store::Location>;
 
-  // Returns whether the object that got `place` has something to wait for.
+  // Returns true if the object that got `place` has to wait.
   static bool Waits(const client::CreateAndSealRequest& request, const Place& place);
 
-  // `places`: of `objects`, in their order; at least one waits. `reply` is right for the others.
+  // `places`: of `objects`, in their order; at least one waits. `reply` is complete for the others.
   void Start(const client::CreateAndSealRequest& request, absl::Span<const store::SmallObject> objects,
              absl::Span<const Place> places, client::CreateAndSealReply reply);
 

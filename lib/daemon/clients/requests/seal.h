@@ -1,4 +1,4 @@
-// PendingSeal waits until the directory has accepted what a confirmed put sealed.
+// PendingSeal waits until the directory has accepted the object of a confirmed put.
 #pragma once
 
 #include "lib/base/handle.h"
@@ -11,7 +11,7 @@ class PendingSeal final : public PendingRequest {
  public:
   using PendingRequest::PendingRequest;
 
-  // In the task that seals `version`.
+  // Call it in the task that seals `version`.
   void Start(const base::ObjectVersion& version);
 
  private:

@@ -1,4 +1,4 @@
-// PendingStat joins what the store knows of one object with what the directory does.
+// PendingStat joins the store's and the directory's knowledge of one object.
 #pragma once
 
 #include "absl/status/statusor.h"

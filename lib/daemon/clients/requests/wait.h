@@ -32,17 +32,17 @@ class PendingWaitAnywhere final : public PendingRequest {
   using PendingRequest::PendingRequest;
   ~PendingWaitAnywhere() override;
 
-  // Answers within the call where enough are here.
+  // May answer within the call.
   void Start(const client::WaitRequest& request);
 
  private:
   void Located(size_t index, const absl::StatusOr<directory::LocatedObject>& info);
 
   client::WaitReply reply_;
-  uint32_t count_ = 0;  // objects that are enough
+  uint32_t count_ = 0;  // objects that suffice
   uint32_t ready_ = 0;
   uint32_t unanswered_ = 0;  // questions
-  absl::Status trouble_;     // of a question that the directory did not answer
+  absl::Status trouble_;     // of a question without an answer
   size_t watched_ = 0;       // part of SessionContext::watched
   std::vector<base::Pending> questions_;
 };
