@@ -23,7 +23,7 @@ base::Pending ClusterView::Look(Callback done) {
   auto asker = std::make_unique<Asker>(*this, std::move(done));
   askers_.PushBack(asker.get());
   if (step_ != Step::kIdle) return asker;
-  const bool is_good = viewed_at_.has_value() && services_.loop.Now() - *viewed_at_ < kGoodFor;
+  const bool is_good = viewed_at_.has_value() && needs_.loop.Now() - *viewed_at_ < kGoodFor;
   if (is_good) {
     TellSoon();
   } else {
@@ -43,19 +43,19 @@ void ClusterView::Stop() {
 
 void ClusterView::AskDirectory() {
   step_ = Step::kAskingDirectory;
-  directory_call_ = services_.directory.Roster(
+  directory_call_ = needs_.directory.Roster(
       kDirectoryDeadline, [this](const absl::StatusOr<std::vector<directory::RosterEntry>>& roster) { Named(roster); });
 }
 
 void ClusterView::Named(const absl::StatusOr<std::vector<directory::RosterEntry>>& roster) {
   const base::Pending asked = std::move(directory_call_);
-  const base::Time now = services_.loop.Now();
+  const base::Time now = needs_.loop.Now();
   view_ = {roster.ok(), {}};
   if (roster.ok()) {
     roster_ = *roster;
     named_at_ = now;
   } else if (roster_.empty()) {
-    roster_ = {{services_.self, directory::Liveness::kAlive, {}}};
+    roster_ = {{needs_.self, directory::Liveness::kAlive, {}}};
     named_at_ = now;
   }
   for (const directory::RosterEntry& entry : roster_) {
@@ -67,7 +67,7 @@ void ClusterView::Named(const absl::StatusOr<std::vector<directory::RosterEntry>
 
 void ClusterView::AskNodes() {
   step_ = Step::kAskingNodes;
-  ask_until_ = services_.loop.Now() + kNodesDeadline;
+  ask_until_ = needs_.loop.Now() + kNodesDeadline;
   calls_.clear();
   calls_.resize(std::min(view_.nodes.size(), kMaxAsked));
   next_ = open_ = 0;
@@ -75,23 +75,23 @@ void ClusterView::AskNodes() {
 }
 
 void ClusterView::AskNext() {
-  const base::Duration left = ask_until_ - services_.loop.Now();
+  const base::Duration left = ask_until_ - needs_.loop.Now();
   for (; next_ < calls_.size() && open_ < kAtOnce && left > base::Duration(); ++next_) {
     Entry& entry = view_.nodes[next_];
-    if (entry.node.id == services_.self.id) {
-      entry.numbers = services_.own();
+    if (entry.node.id == needs_.self.id) {
+      entry.numbers = needs_.own();
       entry.unheard_for = base::Duration();
       continue;
     }
     const auto address = verbs::Address::Parse(entry.node.engines.front());
     if (!address.ok()) continue;
     ++open_;
-    calls_[next_] = services_.nodes.Call(
+    calls_[next_] = needs_.nodes.Call(
         *address, {}, left,
         [this, place = next_](const absl::StatusOr<absl::Span<const uint8_t>>& reply) { Answered(place, reply); });
   }
   if (open_ > 0) return;
-  viewed_at_ = services_.loop.Now();
+  viewed_at_ = needs_.loop.Now();
   TellSoon();
 }
 
@@ -111,7 +111,7 @@ void ClusterView::Answered(size_t place, const absl::StatusOr<absl::Span<const u
 // In a task of its own: no callback runs inside Look.
 void ClusterView::TellSoon() {
   step_ = Step::kTelling;
-  telling_ = services_.loop.Post([this] { Tell(); });
+  telling_ = needs_.loop.Post([this] { Tell(); });
 }
 
 // A Look from inside an answer asks anew, or gets the same view.

@@ -59,7 +59,7 @@ class ClusterView final {
   using Callback = std::function<void(const View&)>;  // valid during the call
 
   // All references must outlive it.
-  struct Services {
+  struct Needs {
     base::EventLoop& loop;
     directory::Directory& directory;
     transport::Caller& nodes;  // of the service kNumbers
@@ -67,7 +67,7 @@ class ClusterView final {
     std::function<NodeNumbers()> own;  // this node's numbers
   };
 
-  explicit ClusterView(Services services) : services_(std::move(services)) {}
+  explicit ClusterView(Needs needs) : needs_(std::move(needs)) {}
   ~ClusterView();
   ClusterView(const ClusterView&) = delete;
   ClusterView& operator=(const ClusterView&) = delete;
@@ -95,7 +95,7 @@ class ClusterView final {
   void Tell();
   void Stop();
 
-  const Services services_;
+  const Needs needs_;
   Step step_ = Step::kIdle;
   View view_;                                   // the last, or the one being made
   std::optional<base::Time> viewed_at_;         // the end of the last

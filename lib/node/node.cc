@@ -38,10 +38,10 @@ Node::Node(base::EventLoop& loop, store::Store& store, directory::Directory& dir
     served_.back()->owner = store_.NewOwner();
     Serve(*served_.back());
   }
-  services_.Register(Service::kObjects, [this](absl::Span<const uint8_t> request, const Services::Reply& reply) {
+  call_router_.Register(Service::kObjects, [this](absl::Span<const uint8_t> request, const CallRouter::Reply& reply) {
     return HandleObjectCall(request, reply);
   });
-  services_.Register(Service::kNumbers, [this](absl::Span<const uint8_t> request, const Services::Reply& reply) {
+  call_router_.Register(Service::kNumbers, [this](absl::Span<const uint8_t> request, const CallRouter::Reply& reply) {
     return HandleNumbersCall(request, reply);
   });
 }
@@ -82,8 +82,8 @@ void Node::Serve(Served& served) {
   EngineLink::Handlers handlers;
   handlers.pin = [this, &served](uint64_t pin, const base::ObjectVersion& version) { PinFor(served, pin, version); };
   handlers.unpin = [this, &served](uint64_t pin) { UnpinFor(served, pin); };
-  handlers.call = [this](absl::Span<const uint8_t> request, Services::Reply reply) {
-    return services_.Handle(request, std::move(reply));
+  handlers.call = [this](absl::Span<const uint8_t> request, CallRouter::Reply reply) {
+    return call_router_.Handle(request, std::move(reply));
   };
   served.engine->Serve(std::move(handlers));
 }
@@ -139,7 +139,7 @@ size_t Node::pins_of_peers() const {
   return pins;
 }
 
-base::Pending Node::HandleObjectCall(absl::Span<const uint8_t> request, const Services::Reply& reply) {
+base::Pending Node::HandleObjectCall(absl::Span<const uint8_t> request, const CallRouter::Reply& reply) {
   membership_.EndOverdue();
   if (const std::optional<ObjectRequest> call = DecodeRequest(request)) {
     return std::visit([this, &reply](const auto& one) { return Answer(one, reply); }, *call);
@@ -148,7 +148,7 @@ base::Pending Node::HandleObjectCall(absl::Span<const uint8_t> request, const Se
   return nullptr;
 }
 
-base::Pending Node::Answer(const DropRequest& request, const Services::Reply& reply) {
+base::Pending Node::Answer(const DropRequest& request, const CallRouter::Reply& reply) {
   const bool had_it = PlaceOf(request.version).has_value();
   Drop(request.version, absl::AbortedError("it was deleted"));
   base::Pending waits = vouched_.Await(request.version, [reply, had_it] { reply(EncodeDropAnswer(had_it)); });
@@ -156,22 +156,22 @@ base::Pending Node::Answer(const DropRequest& request, const Services::Reply& re
   return waits;
 }
 
-base::Pending Node::Answer(const KeepRequest& request, const Services::Reply& reply) {
-  return std::make_unique<ObjectKeep>(KeepServices(), request, reply);
+base::Pending Node::Answer(const KeepRequest& request, const CallRouter::Reply& reply) {
+  return std::make_unique<ObjectKeep>(KeepNeeds(), request, reply);
 }
 
-base::Pending Node::Answer(const VouchRequest& request, const Services::Reply& reply) {
+base::Pending Node::Answer(const VouchRequest& request, const CallRouter::Reply& reply) {
   reply(EncodeVouchAnswer(VouchFor(request.version, request.node, VouchLifetime(/*brings=*/false))));
   return nullptr;
 }
 
-base::Pending Node::Answer(const DropCopyRequest& request, const Services::Reply& reply) {
+base::Pending Node::Answer(const DropCopyRequest& request, const CallRouter::Reply& reply) {
   Drop(request.version, absl::AbortedError("it was deleted"));
   reply(EncodeDropCopyAnswer(vouched_.NodesOf(request.version)));
   return nullptr;
 }
 
-base::Pending Node::Answer(const BringRequest& request, const Services::Reply& reply) {
+base::Pending Node::Answer(const BringRequest& request, const CallRouter::Reply& reply) {
   std::optional<BringAnswer> answer;
   const std::optional<store::Location> here = PlaceOf(request.version);
   if (here.has_value() && MayBring(*here)) {
@@ -184,7 +184,7 @@ base::Pending Node::Answer(const BringRequest& request, const Services::Reply& r
   return nullptr;
 }
 
-base::Pending Node::Answer(const BringAllRequest& request, const Services::Reply& reply) {
+base::Pending Node::Answer(const BringAllRequest& request, const CallRouter::Reply& reply) {
   reply(Bundles::Answer(
       request.versions, object_caller_.max_call_size(),
       [this](const base::ObjectVersion& one) { return SizeInBundle(one); },
@@ -193,7 +193,7 @@ base::Pending Node::Answer(const BringAllRequest& request, const Services::Reply
 }
 
 // A program of another node wants the objects here.
-base::Pending Node::Answer(const PushRequest& request, const Services::Reply& reply) {
+base::Pending Node::Answer(const PushRequest& request, const CallRouter::Reply& reply) {
   const directory::Host& host = reply.peer().ip;
   if (!brought_.MayTake(host, request.ids.size())) {
     const std::vector<absl::Status> refused(request.ids.size(), absl::ResourceExhaustedError("too many are brought"));
@@ -211,7 +211,7 @@ base::Pending Node::Answer(const PushRequest& request, const Services::Reply& re
   return served;
 }
 
-base::Pending Node::Answer(const HowFarRequest& request, const Services::Reply& reply) {
+base::Pending Node::Answer(const HowFarRequest& request, const CallRouter::Reply& reply) {
   std::vector<uint64_t> far;
   for (const base::ObjectVersion& version : request.versions) {
     far.push_back(pulls_.Progress(version.id).value_or(PullProgress()).moved);
@@ -220,7 +220,7 @@ base::Pending Node::Answer(const HowFarRequest& request, const Services::Reply& 
   return nullptr;
 }
 
-base::Pending Node::HandleNumbersCall(absl::Span<const uint8_t> request, const Services::Reply& reply) const {
+base::Pending Node::HandleNumbersCall(absl::Span<const uint8_t> request, const CallRouter::Reply& reply) const {
   if (request.empty()) {
     reply(NodeNumbers::Encode(own_numbers_()));
   } else {
@@ -294,7 +294,7 @@ base::Pending Node::Prefetch(const base::ObjectId& id, const GetOptions& options
 base::Pending Node::Push(const directory::NodeId& to, PushRequest request, ObjectPush::Callback done) {
   if (pushes_ < kMaxPushes && to != options_.id) {
     return std::make_unique<ObjectPush>(
-        ObjectPush::Services{peers_, object_caller_, pushes_, options_.membership.directory_deadline}, to,
+        ObjectPush::Needs{peers_, object_caller_, pushes_, options_.membership.directory_deadline}, to,
         std::move(request), std::move(done));
   }
   const std::vector<absl::Status> refused(
@@ -317,7 +317,7 @@ base::Pending Node::BeginDelete(const base::ObjectId& id, DeleteCallback done) {
   if (const auto here = store_.Find(id); here.has_value() && membership_.IsUnannounced({id, here->generation})) {
     membership_.Recheck({id, here->generation});
   }
-  return std::make_unique<ObjectDelete>(DeleteServices(), id, std::move(done));
+  return std::make_unique<ObjectDelete>(DeleteNeeds(), id, std::move(done));
 }
 
 // By the end of its lease and grace a node has announced its copy, or is fenced.
@@ -328,13 +328,13 @@ VouchedCopies::Options Node::VouchOptions(const NodeOptions& options) {
   return vouch;
 }
 
-ObjectDelete::Services Node::DeleteServices() {
+ObjectDelete::Needs Node::DeleteNeeds() {
   return {loop_,       store_,         directory_,
           peers_,      object_caller_, *this,
           membership_, options_.id,    options_.membership.directory_deadline};
 }
 
-ObjectKeep::Services Node::KeepServices() {
+ObjectKeep::Needs Node::KeepNeeds() {
   return {loop_, store_, pulls_, membership_, dropped_, evacuations_, options_.membership.directory_deadline};
 }
 
@@ -342,13 +342,13 @@ ObjectKeep::Services Node::KeepServices() {
 void Node::OnDeletedIsNamed(const base::ObjectVersion& version) {
   if (carried_on_.size() >= kMaxCarriedOn || carried_on_.count(version) != 0) return;
   carried_on_[version] = std::make_unique<ObjectDelete>(
-      DeleteServices(), version, [this, version](const absl::StatusOr<uint32_t>&) { carried_on_.erase(version); });
+      DeleteNeeds(), version, [this, version](const absl::StatusOr<uint32_t>&) { carried_on_.erase(version); });
 }
 
 base::Pending Node::Evacuate(base::Duration limit, Evacuation::Callback progress, Evacuation::Callback done) {
   return std::make_unique<Evacuation>(
-      Evacuation::Services{loop_, store_, directory_, membership_, object_caller_, evacuations_, options_.id,
-                           options_.membership.directory_deadline},
+      Evacuation::Needs{loop_, store_, directory_, membership_, object_caller_, evacuations_, options_.id,
+                        options_.membership.directory_deadline},
       limit, std::move(progress), std::move(done));
 }
 

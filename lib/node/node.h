@@ -29,8 +29,8 @@
 #include "lib/base/handle.h"
 #include "lib/base/random.h"
 #include "lib/directory/directory.h"
+#include "lib/node/calls/call_router.h"
 #include "lib/node/calls/object_messages.h"
-#include "lib/node/calls/services.h"
 #include "lib/node/cluster/membership.h"
 #include "lib/node/cluster/peers.h"
 #include "lib/node/cluster_view.h"
@@ -157,7 +157,7 @@ class Node final : public Copies {
   // Calls of ContentsForPeer that found the object.
   uint64_t brought_to_peers_total() const { return brought_to_peers_total_; }
 
-  Services& services() { return services_; }
+  CallRouter& call_router() { return call_router_; }
   store::Store& store() { return store_; }
   const store::Store& store() const { return store_; }
   const Membership& membership() const { return membership_; }
@@ -188,22 +188,22 @@ class Node final : public Copies {
   void Serve(Served& served);
   void PinFor(Served& served, uint64_t pin, const base::ObjectVersion& version);
   void UnpinFor(Served& served, uint64_t pin);
-  base::Pending HandleObjectCall(absl::Span<const uint8_t> request, const Services::Reply& reply);
-  base::Pending Answer(const DropRequest& request, const Services::Reply& reply);
-  base::Pending Answer(const KeepRequest& request, const Services::Reply& reply);
-  base::Pending Answer(const VouchRequest& request, const Services::Reply& reply);
-  base::Pending Answer(const DropCopyRequest& request, const Services::Reply& reply);
-  base::Pending Answer(const BringRequest& request, const Services::Reply& reply);
-  base::Pending Answer(const BringAllRequest& request, const Services::Reply& reply);
-  base::Pending Answer(const PushRequest& request, const Services::Reply& reply);
-  base::Pending Answer(const HowFarRequest& request, const Services::Reply& reply);
+  base::Pending HandleObjectCall(absl::Span<const uint8_t> request, const CallRouter::Reply& reply);
+  base::Pending Answer(const DropRequest& request, const CallRouter::Reply& reply);
+  base::Pending Answer(const KeepRequest& request, const CallRouter::Reply& reply);
+  base::Pending Answer(const VouchRequest& request, const CallRouter::Reply& reply);
+  base::Pending Answer(const DropCopyRequest& request, const CallRouter::Reply& reply);
+  base::Pending Answer(const BringRequest& request, const CallRouter::Reply& reply);
+  base::Pending Answer(const BringAllRequest& request, const CallRouter::Reply& reply);
+  base::Pending Answer(const PushRequest& request, const CallRouter::Reply& reply);
+  base::Pending Answer(const HowFarRequest& request, const CallRouter::Reply& reply);
   std::optional<base::Duration> VouchFor(const base::ObjectVersion& version, const verbs::Address& node,
                                          base::Duration lifetime);
   std::optional<store::Location> PlaceOf(const base::ObjectVersion& version) const;
   bool MayBring(const store::Location& here) const;
   base::Duration VouchLifetime(bool brings) const;
   std::optional<uint64_t> SizeInBundle(const base::ObjectVersion& version) const;
-  base::Pending HandleNumbersCall(absl::Span<const uint8_t> request, const Services::Reply& reply) const;
+  base::Pending HandleNumbersCall(absl::Span<const uint8_t> request, const CallRouter::Reply& reply) const;
   base::Pending AnswerSoon(base::Task answer) { return answers_.Add(std::move(answer)); }
   static directory::NodeInfo SelfInfo(const std::vector<EngineLink*>& engines, uint64_t capacity,
                                       const NodeOptions& options);
@@ -213,7 +213,7 @@ class Node final : public Copies {
   directory::Directory& directory_;
   const NodeOptions options_;
   const store::Owner prefetcher_;
-  Services services_;
+  CallRouter call_router_;
   std::vector<std::unique_ptr<Served>> served_;
   uint64_t pins_of_peers_total_ = 0;
   uint64_t brought_to_peers_total_ = 0;
@@ -222,8 +222,8 @@ class Node final : public Copies {
   static constexpr size_t kMaxPushes = 32;
 
   base::Pending BeginDelete(const base::ObjectId& id, DeleteCallback done);
-  ObjectDelete::Services DeleteServices();
-  ObjectKeep::Services KeepServices();
+  ObjectDelete::Needs DeleteNeeds();
+  ObjectKeep::Needs KeepNeeds();
   static VouchedCopies::Options VouchOptions(const NodeOptions& options);
 
   size_t pushes_ = 0;  // under way

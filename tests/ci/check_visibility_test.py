@@ -6,9 +6,9 @@ from ci import check_visibility
 
 PROBES = {
     "//lib/store:layering_probe_0": ("lib/store", "//lib/transport:endpoint"),
-    "//lib/store:layering_probe_1": ("lib/store", "//lib/transport/policy"),
+    "//lib/store:layering_probe_1": ("lib/store", "//lib/transport:policy"),
     "//lib/node:layering_probe_2": ("lib/node", "//lib/transport:endpoint"),
-    "//lib/node:layering_probe_3": ("lib/node", "//lib/transport/policy"),
+    "//lib/node:layering_probe_3": ("lib/node", "//lib/transport:policy"),
 }
 FORBIDDEN = {"//lib/store:layering_probe_0", "//lib/store:layering_probe_1"}
 

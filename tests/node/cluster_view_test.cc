@@ -111,7 +111,7 @@ class ClusterViewTest : public testing::Test {
   std::vector<base::Pending> calls_;
   View seen_;
   std::unique_ptr<ClusterView> view_ =
-      std::make_unique<ClusterView>(ClusterView::Services{loop_, directory_, nodes_, self_, [] { return Numbers(1); }});
+      std::make_unique<ClusterView>(ClusterView::Needs{loop_, directory_, nodes_, self_, [] { return Numbers(1); }});
 };
 
 TEST_F(ClusterViewTest, EveryNodeIsShownWithWhatItSays) {

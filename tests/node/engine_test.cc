@@ -52,8 +52,8 @@ TEST_F(EngineTest, ACallReachesTheServiceOfAPeerAndItsReplyComesBack) {
 
 TEST_F(EngineTest, ACallThatNobodyAnswersIsToldSoonToThePeer) {
   Build(2);
-  at(1).node().services().Register(Service::kObjects,
-                                   [](absl::Span<const uint8_t>, const Services::Reply&) { return nullptr; });
+  at(1).node().call_router().Register(Service::kObjects,
+                                      [](absl::Span<const uint8_t>, const CallRouter::Reply&) { return nullptr; });
   const base::Time asked = cluster_->time.Now();
   Call(0, 1);
   EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 1; }));
@@ -65,15 +65,15 @@ TEST_F(EngineTest, ACallThatNobodyAnswersIsToldSoonToThePeer) {
 class EngineWorkTest : public EngineTest {
  protected:
   struct Work final : base::Handle {
-    Work(int& c, Services::Reply r) : count(c), reply(std::move(r)) { ++count; }
+    Work(int& c, CallRouter::Reply r) : count(c), reply(std::move(r)) { ++count; }
     ~Work() override { --count; }
     int& count;
-    Services::Reply reply;
+    CallRouter::Reply reply;
   };
 
   void SetUp() override {
     Build(2);
-    at(1).node().services().Register(Service::kObjects, [this](absl::Span<const uint8_t>, Services::Reply reply) {
+    at(1).node().call_router().Register(Service::kObjects, [this](absl::Span<const uint8_t>, CallRouter::Reply reply) {
       auto work = std::make_unique<Work>(working_, std::move(reply));
       last_ = work.get();
       return work;
@@ -321,8 +321,8 @@ TEST_F(EngineTest, ALinkThatServesNobodyRefusesPeers) {
 
 TEST_F(EngineTest, WhenTheEngineEndsWhatRunsAndWhatComesAfterIsAnswered) {
   Build(2);
-  at(1).node().services().Register(Service::kObjects, [](absl::Span<const uint8_t>, Services::Reply reply) {
-    static Services::Reply kept;
+  at(1).node().call_router().Register(Service::kObjects, [](absl::Span<const uint8_t>, CallRouter::Reply reply) {
+    static CallRouter::Reply kept;
     kept = std::move(reply);
     return nullptr;
   });

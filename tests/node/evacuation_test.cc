@@ -428,12 +428,12 @@ TEST_F(EvacuationTest, AnAnswerThatNoPeerWouldSendIsARefusal) {
   Build(2);
   Put(1, "x", 1000);
   int asked = 0;
-  at(0).node().services().Register(Service::kObjects,
-                                   [&asked](absl::Span<const uint8_t>, const Services::Reply& reply) -> base::Pending {
-                                     ++asked;
-                                     reply({0, 99});
-                                     return nullptr;
-                                   });
+  at(0).node().call_router().Register(
+      Service::kObjects, [&asked](absl::Span<const uint8_t>, const CallRouter::Reply& reply) -> base::Pending {
+        ++asked;
+        reply({0, 99});
+        return nullptr;
+      });
   const EvacuationReport report = Evacuate(1, Seconds(5));
   EXPECT_EQ(report.left_objects, 1u);
   EXPECT_GT(asked, 2);

@@ -529,7 +529,7 @@ TEST_F(ObjectDeleteTest, MalformedRequestsGetNoAnswerAndHarmNothing) {
   for (const size_t size : {size_t{0}, size_t{1}, size_t{21}, size_t{28}, size_t{30}}) {
     std::vector<uint8_t> reply = {1};
     std::vector<uint8_t> request(1 + size, 2);
-    const base::Pending work = at(0).node().services().Handle(
+    const base::Pending work = at(0).node().call_router().Handle(
         request, [&](absl::Span<const uint8_t> bytes) { reply.assign(bytes.begin(), bytes.end()); });
     EXPECT_TRUE(reply.empty());
   }

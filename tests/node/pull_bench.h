@@ -14,12 +14,12 @@ namespace tokamak::node {
 
 class PullBench final : private PullContext::Table {
  public:
-  // All references must outlive it. `engines` as PullServices has them.
+  // All references must outlive it. `engines` as PullNeeds has them.
   PullBench(base::EventLoop& loop, store::Store& store, directory::Directory& directory, Membership& membership,
             Copies& copies, std::vector<EngineLink*> engines, const PeersOptions& peers_options = {})
       : peers(loop, directory, peers_options),
-        services_{loop,    store,  directory,        peers,   membership,           places,
-                  dropped, copies, *engines.front(), engines, membership.self().id, trace_} {}
+        needs_{loop,    store,  directory,        peers,   membership,           places,
+               dropped, copies, *engines.front(), engines, membership.self().id, trace_} {}
 
   // Reads who is alive and where, within `time` of the test's that runs it.
   void RefreshPeers() {
@@ -45,11 +45,11 @@ class PullBench final : private PullContext::Table {
   PullOptions options;
 
  private:
-  const PullServices services_;
+  const PullNeeds needs_;
 
  public:
   PullContext context{
-      services_, options, *this, base::Random(1), {services_.loop, services_.objects, options.directory_deadline}};
+      needs_, options, *this, base::Random(1), {needs_.loop, needs_.objects, options.directory_deadline}};
 };
 
 }  // namespace tokamak::node

@@ -29,7 +29,7 @@ void Comparison::Stop() {
 }
 
 void Comparison::NextSoon() {
-  next_ = services_.loop.Post([this] { Next(); });
+  next_ = needs_.loop.Post([this] { Next(); });
 }
 
 void Comparison::Next() {
@@ -37,7 +37,7 @@ void Comparison::Next() {
   waits_for_room_ = room == 0;
   if (waits_for_room_) return;
   if (store_is_done_) return AskWhatIsHeld();
-  const auto page = services_.store.List(std::min(room, directory::kMaxVerified), verified_to_);
+  const auto page = needs_.store.List(std::min(room, directory::kMaxVerified), verified_to_);
   store_is_done_ = page.empty();
   if (store_is_done_) return NextSoon();
   verified_to_ = page.back().id;
@@ -52,11 +52,11 @@ void Comparison::AskAboutThese(const std::vector<store::StoredObject>& page) {
     if (object.state == store::State::kSealed && !callbacks_.is_told(version)) versions.push_back(version);
   }
   if (versions.empty()) return NextSoon();
-  asking_ = services_.directory.Verify(services_.self, versions, services_.deadline,
-                                       [this, versions](const absl::StatusOr<std::vector<uint32_t>>& unknown) {
-                                         asking_.reset();
-                                         Verified(versions, unknown);
-                                       });
+  asking_ = needs_.directory.Verify(needs_.self, versions, needs_.deadline,
+                                    [this, versions](const absl::StatusOr<std::vector<uint32_t>>& unknown) {
+                                      asking_.reset();
+                                      Verified(versions, unknown);
+                                    });
 }
 
 void Comparison::Verified(const std::vector<base::ObjectVersion>& versions,
@@ -69,11 +69,11 @@ void Comparison::Verified(const std::vector<base::ObjectVersion>& versions,
 }
 
 void Comparison::AskWhatIsHeld() {
-  asking_ = services_.directory.Held(services_.self, held_after_, services_.deadline,
-                                     [this](const absl::StatusOr<directory::HeldReply>& held) {
-                                       asking_.reset();
-                                       Held(held);
-                                     });
+  asking_ = needs_.directory.Held(needs_.self, held_after_, needs_.deadline,
+                                  [this](const absl::StatusOr<directory::HeldReply>& held) {
+                                    asking_.reset();
+                                    Held(held);
+                                  });
 }
 
 void Comparison::Held(const absl::StatusOr<directory::HeldReply>& held) {
@@ -82,7 +82,7 @@ void Comparison::Held(const absl::StatusOr<directory::HeldReply>& held) {
     return End(held.status());
   }
   for (const base::ObjectVersion& version : held->versions) {
-    const std::optional<store::Location> here = services_.store.Find(version.id);
+    const std::optional<store::Location> here = needs_.store.Find(version.id);
     const bool is_here = here.has_value() && here->generation == version.generation;
     if (!is_here && !callbacks_.is_told(version)) callbacks_.differs(version, false);
   }

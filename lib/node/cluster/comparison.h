@@ -32,7 +32,7 @@ namespace tokamak::node {
 class Comparison final {
  public:
   // References must outlive it.
-  struct Services {
+  struct Needs {
     base::EventLoop& loop;
     store::Store& store;
     directory::Directory& directory;
@@ -50,8 +50,7 @@ class Comparison final {
     std::function<void(const absl::Status&)> ended;
   };
 
-  Comparison(Services services, Callbacks callbacks)
-      : services_(std::move(services)), callbacks_(std::move(callbacks)) {}
+  Comparison(Needs needs, Callbacks callbacks) : needs_(std::move(needs)), callbacks_(std::move(callbacks)) {}
   Comparison(const Comparison&) = delete;
   Comparison& operator=(const Comparison&) = delete;
 
@@ -71,7 +70,7 @@ class Comparison final {
   void Held(const absl::StatusOr<directory::HeldReply>& held);
   void End(const absl::Status& status);
 
-  const Services services_;
+  const Needs needs_;
   const Callbacks callbacks_;
   bool running_ = false;
   bool thorough_ = false;

@@ -36,12 +36,12 @@ bool VouchedCopies::Vouch(const base::ObjectVersion& version, const verbs::Addre
 // A repeated promise does not shorten the earlier one.
 void VouchedCopies::Add(Object& object, const base::ObjectVersion& version, const verbs::Address& node,
                         base::Duration lifetime) {
-  const base::Time until = services_.loop.Now() + lifetime;
+  const base::Time until = needs_.loop.Now() + lifetime;
   base::Time& told = object.nodes[node];
   if (until <= told) return;
   told = until;
   expiries_.emplace(until, Expiry{version, node});
-  if (expiries_.begin()->first == until) expiry_ = services_.loop.RunAt(until, [this] { Expire(); });
+  if (expiries_.begin()->first == until) expiry_ = needs_.loop.RunAt(until, [this] { Expire(); });
 }
 
 void VouchedCopies::Drop(const base::ObjectVersion& version) {
@@ -67,15 +67,15 @@ void VouchedCopies::Tell(const base::ObjectVersion& version) {
   for (const auto& [node, until] : object.nodes) {
     if (object.calls.count(node) != 0) continue;
     object.calls[node] =
-        services_.objects.Call(node, EncodeRequest(DropCopyRequest{version}), options_.deadline,
-                               [this, version, node = node](const absl::StatusOr<absl::Span<const uint8_t>>& answer) {
-                                 Answered(version, node, answer);
-                               });
+        needs_.objects.Call(node, EncodeRequest(DropCopyRequest{version}), options_.deadline,
+                            [this, version, node = node](const absl::StatusOr<absl::Span<const uint8_t>>& answer) {
+                              Answered(version, node, answer);
+                            });
   }
 }
 
 void VouchedCopies::TellLater(Object& object, const base::ObjectVersion& version) {
-  if (!object.retry.armed()) object.retry = services_.loop.RunAfter(options_.retry, [this, version] { Tell(version); });
+  if (!object.retry.armed()) object.retry = needs_.loop.RunAfter(options_.retry, [this, version] { Tell(version); });
 }
 
 void VouchedCopies::Answered(const base::ObjectVersion& version, const verbs::Address& node,
@@ -92,7 +92,7 @@ bool VouchedCopies::TakeNames(Object& object, const base::ObjectVersion& version
   const std::optional<std::vector<verbs::Address>> nodes = DecodeDropCopyAnswer(answer);
   if (!nodes.has_value() || object.nodes.size() + nodes->size() > DropCopyRequest::kMaxNamed + 1) return false;
   for (const verbs::Address& node : *nodes) {
-    if (node != services_.self && object.named.insert(node).second) Add(object, version, node, options_.lifetime);
+    if (node != needs_.self && object.named.insert(node).second) Add(object, version, node, options_.lifetime);
   }
   return true;
 }
@@ -118,18 +118,18 @@ bool VouchedCopies::Remove(const base::ObjectVersion& version, const verbs::Addr
 }
 
 void VouchedCopies::Expire() {
-  while (!expiries_.empty() && expiries_.begin()->first <= services_.loop.Now()) {
+  while (!expiries_.empty() && expiries_.begin()->first <= needs_.loop.Now()) {
     const auto [time, expiry] = *expiries_.begin();
     expiries_.erase(expiries_.begin());
     const auto found = objects_.find(expiry.version);
     if (found == objects_.end()) continue;
     const auto node = found->second.nodes.find(expiry.node);
     if (node == found->second.nodes.end() || node->second > time) continue;  // vouched for again
-    expiry_ = services_.loop.Post([this] { Expire(); });
+    expiry_ = needs_.loop.Post([this] { Expire(); });
     Remove(expiry.version, expiry.node);
     return;
   }
-  if (!expiries_.empty()) expiry_ = services_.loop.RunAt(expiries_.begin()->first, [this] { Expire(); });
+  if (!expiries_.empty()) expiry_ = needs_.loop.RunAt(expiries_.begin()->first, [this] { Expire(); });
 }
 
 }  // namespace tokamak::node

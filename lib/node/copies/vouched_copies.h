@@ -38,7 +38,7 @@ class VouchedCopies final {
   static constexpr size_t kMaxNodes = 16;
 
   // All references must outlive it.
-  struct Services {
+  struct Needs {
     base::EventLoop& loop;
     transport::Caller& objects;  // of the service kObjects
     verbs::Address self;
@@ -51,8 +51,8 @@ class VouchedCopies final {
   using GoneCallback = std::function<void(const base::ObjectVersion&)>;
 
   // `gone` runs when the last copy of a version that was dropped, or outlived, is gone.
-  VouchedCopies(const Services& services, const Options& options, GoneCallback gone)
-      : services_(services), options_(options), gone_(std::move(gone)) {}
+  VouchedCopies(const Needs& needs, const Options& options, GoneCallback gone)
+      : needs_(needs), options_(options), gone_(std::move(gone)) {}
   ~VouchedCopies();
   VouchedCopies(const VouchedCopies&) = delete;
   VouchedCopies& operator=(const VouchedCopies&) = delete;
@@ -112,7 +112,7 @@ class VouchedCopies final {
   bool Remove(const base::ObjectVersion& version, const verbs::Address& node);
   void Expire();
 
-  const Services services_;
+  const Needs needs_;
   const Options options_;
   const GoneCallback gone_;
   std::map<base::ObjectVersion, Object> objects_;

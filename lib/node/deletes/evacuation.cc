@@ -25,39 +25,39 @@ constexpr size_t kMaxRefusedBy = 16;                              // then the ob
 
 }  // namespace
 
-Evacuation::Evacuation(const Services& services, base::Duration limit, Callback progress, Callback done)
-    : services_(services),
-      began_(services.loop.Now()),
+Evacuation::Evacuation(const Needs& needs, base::Duration limit, Callback progress, Callback done)
+    : needs_(needs),
+      began_(needs.loop.Now()),
       limit_(began_ + limit),
       progress_(std::move(progress)),
       done_(std::move(done)),
-      events_(services.store.Subscribe([this](absl::Span<const store::Event> events) { Heard(events); })) {
-  ++services_.evacuations;
-  end_ = services_.loop.RunAt(limit_, [this] { Finish(); });
-  door_timer_ = services_.loop.RunAt(limit_ - limit / kDoorShare, [this] { CloseDoor(); });
-  report_timer_ = services_.loop.RunAfter(kLookInterval, [this] { Report(); });
+      events_(needs.store.Subscribe([this](absl::Span<const store::Event> events) { Heard(events); })) {
+  ++needs_.evacuations;
+  end_ = needs_.loop.RunAt(limit_, [this] { Finish(); });
+  door_timer_ = needs_.loop.RunAt(limit_ - limit / kDoorShare, [this] { CloseDoor(); });
+  report_timer_ = needs_.loop.RunAfter(kLookInterval, [this] { Report(); });
   AskForNodes();
 }
 
 Evacuation::~Evacuation() {
-  --services_.evacuations;
-  if (done_ != nullptr && door_closed_) services_.store.OpenToPuts();
+  --needs_.evacuations;
+  if (done_ != nullptr && door_closed_) needs_.store.OpenToPuts();
 }
 
 // ---- targets
 
 void Evacuation::AskForNodes() {
-  question_timer_ = services_.loop.RunAfter(kNodesAgain, [this] { AskForNodes(); });
+  question_timer_ = needs_.loop.RunAfter(kNodesAgain, [this] { AskForNodes(); });
   if (question_ != nullptr) return;
-  question_ = services_.directory.Nodes(services_.deadline,
-                                        [this](const absl::StatusOr<std::vector<directory::NodeInfo>>& nodes) {
-                                          const base::Pending asked = std::move(question_);
-                                          if (!nodes.ok()) return;
-                                          targets_.Update(*nodes, services_.self);
-                                          targets_known_ = true;
-                                          seen_others_ |= !targets_.empty();
-                                          FillSoon();
-                                        });
+  question_ =
+      needs_.directory.Nodes(needs_.deadline, [this](const absl::StatusOr<std::vector<directory::NodeInfo>>& nodes) {
+        const base::Pending asked = std::move(question_);
+        if (!nodes.ok()) return;
+        targets_.Update(*nodes, needs_.self);
+        targets_known_ = true;
+        seen_others_ |= !targets_.empty();
+        FillSoon();
+      });
 }
 
 // ---- objects here
@@ -68,7 +68,7 @@ void Evacuation::Heard(absl::Span<const store::Event> events) {
     if (event.kind == store::Event::Kind::kSealed) {
       if (event.origin != store::Origin::kCreatedHere) continue;
       ++put_;
-      Add(version, {0, event.data_size, event.metadata_size, event.generation}, services_.loop.Now());
+      Add(version, {0, event.data_size, event.metadata_size, event.generation}, needs_.loop.Now());
       continue;
     }
     handed_.erase(version);
@@ -92,19 +92,19 @@ void Evacuation::Add(const base::ObjectVersion& version, const store::Location& 
 }
 
 void Evacuation::ListNextPage() {
-  const std::vector<store::StoredObject> page = services_.store.List(kListedAtOnce, listed_to_);
+  const std::vector<store::StoredObject> page = needs_.store.List(kListedAtOnce, listed_to_);
   listed_ = page.empty();
   if (!listed_) listed_to_ = page.back().id;
   for (const store::StoredObject& object : page) {
     if (object.state != store::State::kSealed || object.origin != store::Origin::kCreatedHere) continue;
-    Add(object.version(), object.location, services_.loop.Now());
+    Add(object.version(), object.location, needs_.loop.Now());
   }
 }
 
 void Evacuation::ListAgain() {
   listed_ = list_again_ = false;
   listed_to_.reset();
-  list_again_at_ = services_.loop.Now() + kListAgainAfter;
+  list_again_at_ = needs_.loop.Now() + kListAgainAfter;
 }
 
 // ---- handing over
@@ -112,7 +112,7 @@ void Evacuation::ListAgain() {
 void Evacuation::FillAt(base::Time time) {
   if (fill_timer_.armed() && fill_at_ <= time) return;
   fill_at_ = time;
-  fill_timer_ = services_.loop.RunAt(time, [this] { Fill(); });
+  fill_timer_ = needs_.loop.RunAt(time, [this] { Fill(); });
 }
 
 void Evacuation::Fill() {
@@ -125,7 +125,7 @@ void Evacuation::Fill() {
 
 // Returns false if nothing can be done now.
 bool Evacuation::LookAtNext() {
-  const base::Time now = services_.loop.Now();
+  const base::Time now = needs_.loop.Now();
   const bool is_due = !due_.empty() && due_.begin()->first <= now;
   const bool may_ask = moving_ < kAtOnce && targets_.AnyOpen(now);
   if (is_due && may_ask) return Start(objects_.find(due_.begin()->second));
@@ -138,13 +138,13 @@ bool Evacuation::LookAtNext() {
 // yet could not be found here by a target.
 bool Evacuation::Start(Objects::iterator object) {
   Object& one = object->second;
-  if (services_.membership.IsUnannounced(object->first)) {
+  if (needs_.membership.IsUnannounced(object->first)) {
     Pause(object, Why::kUnannounced);
     return true;
   }
   directory::NodeId target;
   using Choice = EvacuationTargets::Choice;
-  switch (targets_.Choose(one.request.total_size(), one.refused_by, services_.loop.Now(), &target)) {
+  switch (targets_.Choose(one.request.total_size(), one.refused_by, needs_.loop.Now(), &target)) {
     case Choice::kFound:
       Ask(object, target);
       return true;
@@ -177,12 +177,12 @@ void Evacuation::Ask(Objects::iterator object, const directory::NodeId& target) 
   at.asks.insert(object->first);
   one.target = target;
   one.come = 0;
-  one.came_at = services_.loop.Now();
+  one.came_at = needs_.loop.Now();
   one.call =
-      services_.holders.Call(at.address, EncodeRequest(one.request), limit_ - services_.loop.Now(),
-                             [this, version = object->first](const absl::StatusOr<absl::Span<const uint8_t>>& reply) {
-                               Answered(version, reply);
-                             });
+      needs_.holders.Call(at.address, EncodeRequest(one.request), limit_ - needs_.loop.Now(),
+                          [this, version = object->first](const absl::StatusOr<absl::Span<const uint8_t>>& reply) {
+                            Answered(version, reply);
+                          });
 }
 
 // It waits again, due at once.
@@ -192,7 +192,7 @@ void Evacuation::Stop(Objects::iterator object, Why why) {
   one.why = why;
   --moving_;
   targets_.Find(std::exchange(one.target, {}))->asks.erase(object->first);
-  one.due = services_.loop.Now();
+  one.due = needs_.loop.Now();
   due_.emplace(one.due, object->first);
 }
 
@@ -209,7 +209,7 @@ void Evacuation::Pause(Objects::iterator object, Why why) {
   one.why = why;
   one.refused_by.clear();
   one.pause = std::clamp(one.pause * 2, kFirstPause, kLongestPause);
-  one.due = services_.loop.Now() + one.pause;
+  one.due = needs_.loop.Now() + one.pause;
   due_.emplace(one.due, object->first);
 }
 
@@ -234,7 +234,7 @@ void Evacuation::Answered(const base::ObjectVersion& version, const absl::Status
     TakeAnswer(object, target, DecodeKeepAnswer(*reply));
   } else {
     const bool unreached = absl::IsUnavailable(reply.status());
-    if (unreached) targets_.SetAside(target, services_.loop.Now());
+    if (unreached) targets_.SetAside(target, needs_.loop.Now());
     if (!unreached) object->second.refused_by.push_back(object->second.target);
     Stop(object, Why::kNoAnswer);
   }
@@ -255,7 +255,7 @@ void Evacuation::TakeAnswer(Objects::iterator object, EvacuationTargets::Target&
     case KeepAnswer::kKept:
       return HandedOver(object);
     case KeepAnswer::kNoRoom:
-      targets_.HasNoRoom(target, one.request.total_size(), services_.loop.Now());
+      targets_.HasNoRoom(target, one.request.total_size(), needs_.loop.Now());
       return Stop(object, Why::kNoRoom);
     case KeepAnswer::kInUse:
       return refused(Why::kInUse);
@@ -263,7 +263,7 @@ void Evacuation::TakeAnswer(Objects::iterator object, EvacuationTargets::Target&
     case KeepAnswer::kLater:
       return refused(Why::kLater);
     case KeepAnswer::kLeaving:
-      targets_.Leaves(target, services_.loop.Now());
+      targets_.Leaves(target, needs_.loop.Now());
       return Stop(object, Why::kNoNode);
   }
 }
@@ -274,7 +274,7 @@ void Evacuation::LookAtTargets() {
   for (auto& [id, target] : targets_.all()) {
     if (target.look != nullptr || target.asks.empty()) continue;
     const std::vector<base::ObjectVersion> asked(target.asks.begin(), target.asks.end());
-    target.look = services_.holders.Call(
+    target.look = needs_.holders.Call(
         target.address, EncodeRequest(HowFarRequest{asked}), kLookDeadline,
         [this, id = id, asked](const absl::StatusOr<absl::Span<const uint8_t>>& reply) { Looked(id, asked, reply); });
   }
@@ -286,7 +286,7 @@ void Evacuation::Looked(const directory::NodeId& id, const std::vector<base::Obj
   const base::Pending look = std::move(target.look);
   if (absl::IsResourceExhausted(reply.status())) return;  // this node has too many calls under way
   if (!reply.ok()) {
-    targets_.SetAside(target, services_.loop.Now());
+    targets_.SetAside(target, needs_.loop.Now());
     const std::set<base::ObjectVersion> asks = target.asks;
     for (const base::ObjectVersion& version : asks) Stop(objects_.find(version), Why::kNoAnswer);
     return FillSoon();
@@ -296,12 +296,12 @@ void Evacuation::Looked(const directory::NodeId& id, const std::vector<base::Obj
   for (size_t i = 0; i < asked.size(); ++i) {
     const auto object = objects_.find(asked[i]);
     if (object == objects_.end() || object->second.target != id) continue;
-    if (std::exchange(object->second.come, (*far)[i]) != (*far)[i]) object->second.came_at = services_.loop.Now();
+    if (std::exchange(object->second.come, (*far)[i]) != (*far)[i]) object->second.came_at = needs_.loop.Now();
   }
 }
 
 void Evacuation::EndStalled() {
-  const base::Time now = services_.loop.Now();
+  const base::Time now = needs_.loop.Now();
   for (const auto& [id, target] : targets_.all()) {
     const std::set<base::ObjectVersion> asks = target.asks;
     for (const base::ObjectVersion& version : asks) {
@@ -316,11 +316,11 @@ void Evacuation::EndStalled() {
 }
 
 void Evacuation::Report() {
-  report_timer_ = services_.loop.RunAfter(kLookInterval, [this] { Report(); });
+  report_timer_ = needs_.loop.RunAfter(kLookInterval, [this] { Report(); });
   EndStalled();
   LookAtTargets();
-  if (targets_known_ && !seen_others_ && services_.loop.Now() - began_ >= kAloneFor) {
-    end_ = services_.loop.Post([this] { Finish(); });
+  if (targets_known_ && !seen_others_ && needs_.loop.Now() - began_ >= kAloneFor) {
+    end_ = needs_.loop.Post([this] { Finish(); });
   }
   if (put_ > report_.objects + report_.objects / kDoorShare + kAtOnce) CloseDoor();
   Counts counts{};
@@ -334,7 +334,7 @@ void Evacuation::Report() {
 
 // Decides what is next, and when.
 void Evacuation::StepOrEnd() {
-  const base::Time now = services_.loop.Now();
+  const base::Time now = needs_.loop.Now();
   if (listed_ && list_again_ && list_again_at_ <= now) {
     ListAgain();
     return FillSoon();
@@ -342,7 +342,7 @@ void Evacuation::StepOrEnd() {
   const bool nothing_left = listed_ && !list_again_ && objects_.empty();
   if (nothing_left && !door_closed_) return CloseDoor();
   if (nothing_left) {
-    end_ = services_.loop.Post([this] { Finish(); });
+    end_ = needs_.loop.Post([this] { Finish(); });
     return;
   }
   if (list_again_) FillAt(std::max(now, list_again_at_) + kTargetsAgain);
@@ -354,9 +354,9 @@ void Evacuation::StepOrEnd() {
 void Evacuation::CloseDoor() {
   if (std::exchange(door_closed_, true)) return;
   door_timer_.Cancel();
-  services_.store.CloseToPuts(absl::UnavailableError("this node is leaving the cluster: put it on another one"));
+  needs_.store.CloseToPuts(absl::UnavailableError("this node is leaving the cluster: put it on another one"));
   list_again_ = true;
-  list_again_at_ = services_.loop.Now();
+  list_again_at_ = needs_.loop.Now();
   FillSoon();
 }
 
@@ -406,7 +406,7 @@ void Evacuation::CountLeft() {
   Counts counts{};
   std::optional<base::ObjectId> to;
   for (bool more = true; more;) {
-    const std::vector<store::StoredObject> page = services_.store.List(kListedAtOnce, to);
+    const std::vector<store::StoredObject> page = needs_.store.List(kListedAtOnce, to);
     more = !page.empty();
     if (more) to = page.back().id;
     for (const store::StoredObject& info : page) {

@@ -79,7 +79,7 @@ class Evacuation final : public base::Handle {
   using Callback = std::function<void(const EvacuationReport&)>;
 
   // All references must outlive it.
-  struct Services {
+  struct Needs {
     base::EventLoop& loop;
     store::Store& store;
     directory::Directory& directory;
@@ -92,7 +92,7 @@ class Evacuation final : public base::Handle {
 
   // Starts at once and ends after `limit` at the latest. `progress` runs every second; `done` runs
   // once, later, and the store stays closed to puts. Dropping it before opens the store again.
-  Evacuation(const Services& services, base::Duration limit, Callback progress, Callback done);
+  Evacuation(const Needs& needs, base::Duration limit, Callback progress, Callback done);
   ~Evacuation() override;
 
  private:
@@ -134,7 +134,7 @@ class Evacuation final : public base::Handle {
   void ListNextPage();
   void ListAgain();
   void Fill();
-  void FillSoon() { FillAt(services_.loop.Now()); }
+  void FillSoon() { FillAt(needs_.loop.Now()); }
   void FillAt(base::Time time);
   bool LookAtNext();
   bool Start(Objects::iterator object);
@@ -155,7 +155,7 @@ class Evacuation final : public base::Handle {
   void CountLeft();
   void Finish();
 
-  const Services services_;
+  const Needs needs_;
   const base::Time began_;
   const base::Time limit_;
   const Callback progress_;

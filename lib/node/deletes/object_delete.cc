@@ -26,14 +26,14 @@ std::string Names(const std::vector<directory::NodeId>& nodes) {
 
 }  // namespace
 
-ObjectDelete::ObjectDelete(const Services& services, const base::ObjectId& id, Callback done)
-    : services_(services), id_(id), done_(std::move(done)) {
-  if (const auto here = services_.store.Find(id)) here_ = here->generation;
+ObjectDelete::ObjectDelete(const Needs& needs, const base::ObjectId& id, Callback done)
+    : needs_(needs), id_(id), done_(std::move(done)) {
+  if (const auto here = needs_.store.Find(id)) here_ = here->generation;
   Mark();
 }
 
-ObjectDelete::ObjectDelete(const Services& services, const base::ObjectVersion& version, Callback done)
-    : services_(services), id_(version.id), done_(std::move(done)), generation_(version.generation) {
+ObjectDelete::ObjectDelete(const Needs& needs, const base::ObjectVersion& version, Callback done)
+    : needs_(needs), id_(version.id), done_(std::move(done)), generation_(version.generation) {
   Mark();
 }
 
@@ -43,8 +43,8 @@ void ObjectDelete::Mark() {
   request.generation = generation_;
   request.dropped = std::exchange(confirmed_, {});
   request.after = after_;
-  question_ = services_.directory.Delete(
-      request, services_.deadline, [this](const absl::StatusOr<directory::DeleteReply>& reply) { Marked(reply); });
+  question_ = needs_.directory.Delete(request, needs_.deadline,
+                                      [this](const absl::StatusOr<directory::DeleteReply>& reply) { Marked(reply); });
 }
 
 void ObjectDelete::Marked(const absl::StatusOr<directory::DeleteReply>& reply) {
@@ -62,8 +62,8 @@ void ObjectDelete::Marked(const absl::StatusOr<directory::DeleteReply>& reply) {
   }
   marked_ = true;
   if (!std::exchange(dropped_here_, true)) {
-    if (HasLostThisNode(*reply)) services_.membership.DirectoryHasLost();
-    tells_all_ = services_.membership.OthersMayBeLost();
+    if (HasLostThisNode(*reply)) needs_.membership.DirectoryHasLost();
+    tells_all_ = needs_.membership.OthersMayBeLost();
     DropHere(generation_);
   }
   to_tell_.clear();
@@ -84,15 +84,15 @@ void ObjectDelete::Marked(const absl::StatusOr<directory::DeleteReply>& reply) {
 // has lost that entry, and perhaps others. (A copy brought a moment ago is its holder's to name.)
 bool ObjectDelete::HasLostThisNode(const directory::DeleteReply& reply) const {
   const base::ObjectVersion version{id_, generation_};
-  const auto place = services_.store.Find(id_);
+  const auto place = needs_.store.Find(id_);
   if (!place.has_value() || place->generation != generation_) return false;
-  const Membership& membership = services_.membership;
+  const Membership& membership = needs_.membership;
   const bool may_have_been_accepted =
       reply.holders.empty() ? membership.MayBeElsewhere(version) : !membership.IsUnannounced(version);
-  const bool may_come = reply.holders.size() >= directory::kMaxHoldersNamed && reply.holders.back() < services_.self;
+  const bool may_come = reply.holders.size() >= directory::kMaxHoldersNamed && reply.holders.back() < needs_.self;
   if (!may_have_been_accepted || may_come) return false;
   const auto names_us = [this](const std::vector<directory::NodeId>& nodes) {
-    return std::find(nodes.begin(), nodes.end(), services_.self) != nodes.end();
+    return std::find(nodes.begin(), nodes.end(), needs_.self) != nodes.end();
   };
   return !names_us(reply.holders) && !names_us(reply.silent);
 }
@@ -101,7 +101,7 @@ bool ObjectDelete::HasLostThisNode(const directory::DeleteReply& reply) const {
 // not know yet, or has lost.
 bool ObjectDelete::DeletesWhatIsHereNext() {
   const base::Generation next = std::exchange(here_, base::kNoGeneration);
-  const auto place = services_.store.Find(id_);
+  const auto place = needs_.store.Find(id_);
   if (next == base::kNoGeneration || !place.has_value() || place->generation != next) return false;
   generation_ = next;
   dropped_here_ = false;
@@ -111,18 +111,18 @@ bool ObjectDelete::DeletesWhatIsHereNext() {
 }
 
 void ObjectDelete::DropHere(base::Generation generation) {
-  const auto place = services_.store.Find(id_);
+  const auto place = needs_.store.Find(id_);
   if (!place.has_value() || place->generation != generation) return;
-  services_.copies.Drop({id_, generation}, absl::AbortedError("it was deleted"));
+  needs_.copies.Drop({id_, generation}, absl::AbortedError("it was deleted"));
   ++copies_;
 }
 
 // From the directory's answer on nobody announces it, so only nodes alive now may hold it, and
 // silent ones: these learn of the deletion when they are back.
 void ObjectDelete::TellAll() {
-  question_ = services_.peers.Refresh([this](const absl::Status& status) {
+  question_ = needs_.peers.Refresh([this](const absl::Status& status) {
     if (!status.ok()) return Finish(status);
-    all_ = services_.peers.Names();
+    all_ = needs_.peers.Names();
     TellSomeOfAll();
   });
 }
@@ -140,8 +140,8 @@ void ObjectDelete::TellSomeOfAll() {
 
 void ObjectDelete::TellHolders() {
   const bool all_known = std::all_of(to_tell_.begin(), to_tell_.end(), [this](const directory::NodeId& holder) {
-    const Peers::Peer* peer = services_.peers.Find(holder);
-    return holder == services_.self || (peer != nullptr && !peer->suspect);
+    const Peers::Peer* peer = needs_.peers.Find(holder);
+    return holder == needs_.self || (peer != nullptr && !peer->suspect);
   });
   const auto tell = [this](const absl::Status&) {
     calls_.clear();
@@ -149,35 +149,35 @@ void ObjectDelete::TellHolders() {
     for (const directory::NodeId& holder : std::vector<directory::NodeId>(to_tell_)) Tell(holder);
   };
   if (all_known) return tell(absl::OkStatus());
-  question_ = services_.peers.Refresh(tell);
+  question_ = needs_.peers.Refresh(tell);
 }
 
 void ObjectDelete::Tell(const directory::NodeId& holder) {
   const base::ObjectVersion version{id_, generation_};
-  if (holder == services_.self) {
-    services_.copies.Drop(version, absl::AbortedError("it was deleted"));
+  if (holder == needs_.self) {
+    needs_.copies.Drop(version, absl::AbortedError("it was deleted"));
     return AwaitVouched();
   }
-  const Peers::Peer* peer = services_.peers.Find(holder);
+  const Peers::Peer* peer = needs_.peers.Find(holder);
   if (peer == nullptr) return Told(holder, false, false);
-  calls_.push_back(
-      services_.holders.Call(peer->engines.front(), EncodeRequest(DropRequest{version}), services_.deadline,
-                             [this, holder](const absl::StatusOr<absl::Span<const uint8_t>>& reply) {
-                               const std::optional<bool> had_it = reply.ok() ? DecodeDropAnswer(*reply) : std::nullopt;
-                               Told(holder, had_it.has_value(), had_it.value_or(false));
-                             }));
+  calls_.push_back(needs_.holders.Call(peer->engines.front(), EncodeRequest(DropRequest{version}), needs_.deadline,
+                                       [this, holder](const absl::StatusOr<absl::Span<const uint8_t>>& reply) {
+                                         const std::optional<bool> had_it =
+                                             reply.ok() ? DecodeDropAnswer(*reply) : std::nullopt;
+                                         Told(holder, had_it.has_value(), had_it.value_or(false));
+                                       }));
 }
 
 // This node has confirmed only when the copies that it vouches for are gone, too.
 void ObjectDelete::AwaitVouched() {
-  vouched_ = services_.copies.AwaitVouched({id_, generation_}, [this] {
+  vouched_ = needs_.copies.AwaitVouched({id_, generation_}, [this] {
     vouched_deadline_.Cancel();
-    Told(services_.self, true, false);
+    Told(needs_.self, true, false);
   });
-  if (vouched_ == nullptr) return Told(services_.self, true, false);
-  vouched_deadline_ = services_.loop.RunAfter(services_.deadline, [this] {
+  if (vouched_ == nullptr) return Told(needs_.self, true, false);
+  vouched_deadline_ = needs_.loop.RunAfter(needs_.deadline, [this] {
     vouched_.reset();
-    Told(services_.self, false, false);
+    Told(needs_.self, false, false);
   });
 }
 

@@ -39,7 +39,7 @@ class ObjectDelete final : public base::Handle {
   using Callback = std::function<void(absl::StatusOr<uint32_t>)>;
 
   // All references must outlive it.
-  struct Services {
+  struct Needs {
     base::EventLoop& loop;
     store::Store& store;
     directory::Directory& directory;
@@ -53,9 +53,9 @@ class ObjectDelete final : public base::Handle {
 
   // Deletes any content of the id, here and in the cluster. Starts at once; `done` runs once,
   // later.
-  ObjectDelete(const Services& services, const base::ObjectId& id, Callback done);
+  ObjectDelete(const Needs& needs, const base::ObjectId& id, Callback done);
   // Deletes this content only: carries on a deletion that a directory has forgotten.
-  ObjectDelete(const Services& services, const base::ObjectVersion& version, Callback done);
+  ObjectDelete(const Needs& needs, const base::ObjectVersion& version, Callback done);
 
  private:
   void Mark();
@@ -71,7 +71,7 @@ class ObjectDelete final : public base::Handle {
   void Told(const directory::NodeId& holder, bool confirmed, bool had_it);
   void Finish(const absl::Status& directory_status);
 
-  const Services services_;
+  const Needs needs_;
   const base::ObjectId id_;
   Callback done_;
   base::Generation here_ = base::kNoGeneration;        // at the beginning: the directory may not know it yet

@@ -13,7 +13,7 @@ static_assert(static_cast<uint8_t>(directory::RequestKind::kJoin) == 1 &&
 void ServedDirectory::Serve(Node& node) {
   server_.BringFrom(node.options().id,
                     [&node](const base::ObjectVersion& version) { return node.ContentsForPeer(version); });
-  node.services().Register(Service::kDirectory, [this](absl::Span<const uint8_t> request, Services::Reply reply) {
+  node.call_router().Register(Service::kDirectory, [this](absl::Span<const uint8_t> request, CallRouter::Reply reply) {
     return server_.Handle(request, std::move(reply));
   });
 }

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
-#include "lib/node/calls/services.h"
+#include "lib/node/calls/call_router.h"
 
 namespace tokamak::node {
 

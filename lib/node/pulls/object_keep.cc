@@ -6,13 +6,13 @@
 
 namespace tokamak::node {
 
-ObjectKeep::ObjectKeep(const Services& services, const KeepRequest& request, transport::Reply reply)
-    : services_(services), request_(request), reply_(std::move(reply)) {
+ObjectKeep::ObjectKeep(const Needs& needs, const KeepRequest& request, transport::Reply reply)
+    : needs_(needs), request_(request), reply_(std::move(reply)) {
   Try();
 }
 
 bool ObjectKeep::IsHere() const {
-  const std::optional<store::Location> here = services_.store.Find(request_.version.id);
+  const std::optional<store::Location> here = needs_.store.Find(request_.version.id);
   return here.has_value() && here->generation == request_.version.generation;
 }
 
@@ -20,20 +20,20 @@ void ObjectKeep::Try() {
   if (leaving()) return Say(KeepAnswer::kLeaving);
   if (IsHere()) return KeepWhenAnnounced();
   if (const KeepAnswer why = WhyNot(); why != KeepAnswer::kKept) return Say(why);
-  step_ = services_.pulls.StartOnce(request_.version, [this](const absl::Status& status) { Pulled(status); });
+  step_ = needs_.pulls.StartOnce(request_.version, [this](const absl::Status& status) { Pulled(status); });
 }
 
 // Decides without asking anybody; kKept: no objection.
 KeepAnswer ObjectKeep::WhyNot() const {
-  if (services_.dropped.Contains(request_.version)) return KeepAnswer::kGone;
-  if (services_.membership.fenced()) return KeepAnswer::kLater;
-  if (services_.store.Contains(request_.version.id)) return KeepAnswer::kInUse;
+  if (needs_.dropped.Contains(request_.version)) return KeepAnswer::kGone;
+  if (needs_.membership.fenced()) return KeepAnswer::kLater;
+  if (needs_.store.Contains(request_.version.id)) return KeepAnswer::kInUse;
   return LeavesRoom(request_.data_size, request_.metadata_size) ? KeepAnswer::kKept : KeepAnswer::kNoRoom;
 }
 
 bool ObjectKeep::LeavesRoom(uint64_t data_size, uint64_t metadata_size) const {
-  const uint64_t available = services_.store.available_bytes();
-  const uint64_t of_programs = services_.store.statistics().capacity_bytes / kPartOfPrograms;
+  const uint64_t available = needs_.store.available_bytes();
+  const uint64_t of_programs = needs_.store.statistics().capacity_bytes / kPartOfPrograms;
   const uint64_t room = available - std::min(available, of_programs);
   return data_size <= room && metadata_size <= room - data_size;
 }
@@ -56,24 +56,24 @@ void ObjectKeep::Pulled(const absl::Status& status) {
 
 // A kept object is never evicted: the directory must know of it, or a deletion would not find it.
 void ObjectKeep::KeepWhenAnnounced() {
-  Membership& membership = services_.membership;
+  Membership& membership = needs_.membership;
   const base::ObjectVersion& version = request_.version;
   if (!membership.IsUnannounced(version)) return Keep(absl::OkStatus());
   if (membership.directory_away() || membership.IsConfirming(version)) return Say(KeepAnswer::kLater);
-  step_ = membership.Confirm(version, services_.deadline, [this](const absl::Status& status) { Keep(status); });
+  step_ = membership.Confirm(version, needs_.deadline, [this](const absl::Status& status) { Keep(status); });
 }
 
 void ObjectKeep::Keep(const absl::Status& announced) {
   if (leaving()) return Say(KeepAnswer::kLeaving);
   if (!announced.ok()) return Say(KeepAnswer::kLater);
-  const absl::StatusOr<store::StoredObject> here = services_.store.Stat(request_.version.id);
+  const absl::StatusOr<store::StoredObject> here = needs_.store.Stat(request_.version.id);
   // Another content may have come, or it is gone again.
   if (!here.ok() || here->version() != request_.version) return Say(KeepAnswer::kLater);
   // Others may have been kept meanwhile, and it may be larger than announced.
   const store::Location& place = here->location;
   const bool is_kept = here->origin == store::Origin::kCreatedHere;
   if (!is_kept && !LeavesRoom(place.data_size, place.metadata_size)) return Say(KeepAnswer::kNoRoom);
-  Say(services_.store.Keep(request_.version).ok() ? KeepAnswer::kKept : KeepAnswer::kLater);
+  Say(needs_.store.Keep(request_.version).ok() ? KeepAnswer::kKept : KeepAnswer::kLater);
 }
 
 }  // namespace tokamak::node

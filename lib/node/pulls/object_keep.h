@@ -34,7 +34,7 @@ class ObjectKeep final : public base::Handle {
   static constexpr uint64_t kPartOfPrograms = 16;
 
   // All references must outlive it.
-  struct Services {
+  struct Needs {
     base::EventLoop& loop;
     store::Store& store;
     PullTable& pulls;
@@ -45,10 +45,10 @@ class ObjectKeep final : public base::Handle {
   };
 
   // May answer at once; then it has nothing left to do and may be dropped.
-  ObjectKeep(const Services& services, const KeepRequest& request, transport::Reply reply);
+  ObjectKeep(const Needs& needs, const KeepRequest& request, transport::Reply reply);
 
  private:
-  bool leaving() const { return services_.evacuations > 0 || services_.membership.left(); }
+  bool leaving() const { return needs_.evacuations > 0 || needs_.membership.left(); }
   bool IsHere() const;
   // Returns true if the programs keep their part of the store beside an object of that size.
   bool LeavesRoom(uint64_t data_size, uint64_t metadata_size) const;
@@ -59,7 +59,7 @@ class ObjectKeep final : public base::Handle {
   void Keep(const absl::Status& announced);
   void Say(KeepAnswer answer) { reply_(EncodeKeepAnswer(answer)); }
 
-  const Services services_;
+  const Needs needs_;
   const KeepRequest request_;
   const transport::Reply reply_;
   base::Pending step_;  // the pull, then the question to the directory

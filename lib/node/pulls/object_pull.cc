@@ -41,12 +41,12 @@ void ObjectPull::WaiterHandle::Tell(const absl::Status& status) {
 
 ObjectPull::ObjectPull(PullContext& context, const base::ObjectId& id, uint64_t number)
     : context_(context),
-      services_(context.services),
+      needs_(context.needs),
       id_(id),
       number_(number),
       registration_(context, id, *this),
       holders_(context),
-      place_(services_.store, id),
+      place_(needs_.store, id),
       attempt_(context, *this) {}
 
 ObjectPull::~ObjectPull() {
@@ -163,8 +163,8 @@ void ObjectPull::Enter(State state) {
 }
 
 void ObjectPull::Record(base::Phase phase) const {
-  services_.trace.Record(
-      {services_.loop.Now(), base::TraceKind::kPhase, services_.trace_node, static_cast<uint32_t>(phase), 0, number_});
+  needs_.trace.Record(
+      {needs_.loop.Now(), base::TraceKind::kPhase, needs_.trace_node, static_cast<uint32_t>(phase), 0, number_});
 }
 
 void ObjectPull::Leave() {
@@ -175,8 +175,8 @@ void ObjectPull::Leave() {
 
 absl::Status ObjectPull::trouble() const {
   const bool asks = IsLookedFor(state_) && !registration_.answered();
-  return asks && (trouble_.ok() || services_.membership.directory_away()) ? services_.membership.WhyDirectoryIsSilent()
-                                                                          : trouble_;
+  return asks && (trouble_.ok() || needs_.membership.directory_away()) ? needs_.membership.WhyDirectoryIsSilent()
+                                                                       : trouble_;
 }
 
 // ---- locating
@@ -185,7 +185,7 @@ absl::Status ObjectPull::trouble() const {
 // holder to appear.
 void ObjectPull::Locate() {
   holders_.BeginRound();
-  const bool away = services_.membership.directory_away();
+  const bool away = needs_.membership.directory_away();
   if (away || !place_used_) {  // a recently named place needs no question first
     if (const directory::LocatedObject* known = KnownPlace(/*fresh=*/!away)) {
       Take(*known);
@@ -194,14 +194,14 @@ void ObjectPull::Locate() {
   }
   const bool answered = registration_.answered();
   if (!registration_.asking()) AskDirectory(answered ? context_.options.locate_wait : base::Duration());
-  if (!answered) timer_ = services_.loop.RunAt(registration_.patient_until(), [this] { TryAnyKnownPlace(); });
+  if (!answered) timer_ = needs_.loop.RunAt(registration_.patient_until(), [this] { TryAnyKnownPlace(); });
 }
 
 // Returns the remembered place of a content that was not deleted; null: none.
 const directory::LocatedObject* ObjectPull::KnownPlace(bool fresh) const {
   const directory::LocatedObject* known =
-      fresh ? services_.places.FindFresh(id_, services_.loop.Now()) : services_.places.Find(id_);
-  return known == nullptr || services_.dropped.Contains({id_, known->generation}) ? nullptr : known;
+      fresh ? needs_.places.FindFresh(id_, needs_.loop.Now()) : needs_.places.Find(id_);
+  return known == nullptr || needs_.dropped.Contains({id_, known->generation}) ? nullptr : known;
 }
 
 // The directory is slow, or away unnoticed.
@@ -218,8 +218,8 @@ void ObjectPull::TryKnownPlace() {
   place_used_ = true;
   ++context_.counters.from_cache;
   if (!registration_.asking() && !asked_to_bring_ && IsSmall() && AskToBring()) return;
-  if (!registration_.asking() && !services_.membership.directory_away()) AskDirectory(base::Duration());
-  timer_ = services_.loop.Post([this] { TryNextHolder(); });
+  if (!registration_.asking() && !needs_.membership.directory_away()) AskDirectory(base::Duration());
+  timer_ = needs_.loop.Post([this] { TryNextHolder(); });
 }
 
 // Returns false if no holder can be asked now.
@@ -229,17 +229,17 @@ bool ObjectPull::AskToBring() {
   Enter(State::kBringing);
   asked_to_bring_ = true;
   bringer_ = choice.ready;
-  timer_ = services_.loop.RunAfter(context_.options.directory_patience, [this] { Enter(State::kLocating); });
-  question_ = services_.objects.Call(
-      services_.peers.Find(bringer_)->engines.front(),
-      EncodeRequest(BringRequest{version_, services_.engines.front()->address()}), context_.options.directory_deadline,
-      [this, asked = services_.loop.Now()](const absl::StatusOr<absl::Span<const uint8_t>>& answer) {
+  timer_ = needs_.loop.RunAfter(context_.options.directory_patience, [this] { Enter(State::kLocating); });
+  question_ = needs_.objects.Call(
+      needs_.peers.Find(bringer_)->engines.front(),
+      EncodeRequest(BringRequest{version_, needs_.engines.front()->address()}), context_.options.directory_deadline,
+      [this, asked = needs_.loop.Now()](const absl::StatusOr<absl::Span<const uint8_t>>& answer) {
         question_.reset();
         if (EndIfHere()) return;
         const auto brought = answer.ok() ? DecodeBringAnswer(*answer) : std::nullopt;
-        const bool right = brought.has_value() && asked + brought->good_for > services_.loop.Now() &&
+        const bool right = brought.has_value() && asked + brought->good_for > needs_.loop.Now() &&
                            brought->data_size == info_.data_size && brought->metadata_size == info_.metadata_size;
-        if (!right || services_.dropped.Contains(version_)) return Enter(State::kLocating);
+        if (!right || needs_.dropped.Contains(version_)) return Enter(State::kLocating);
         registration_.Vouch(version_, asked + brought->good_for);
         TakeContents(brought->contents);
       });
@@ -275,8 +275,8 @@ void ObjectPull::Located(const absl::StatusOr<directory::LocatedObject>& info) {
   registration_.NoteAnswer();
   const base::ObjectVersion version{id_, info->generation};
   if (registration_.WasWithdrawn(version)) return AskDirectory(base::Duration());
-  if (services_.dropped.Contains(version)) {
-    services_.copies.OnDeletedIsNamed(version);
+  if (needs_.dropped.Contains(version)) {
+    needs_.copies.OnDeletedIsNamed(version);
     return Enter(State::kBackOff);
   }
   Take(*info);
@@ -291,7 +291,7 @@ void ObjectPull::Located(const absl::StatusOr<directory::LocatedObject>& info) {
 void ObjectPull::TakeContents(absl::Span<const uint8_t> contents) {
   if (absl::Status status = ReservePlace(); !status.ok()) return NoPlace(status);
   Record(base::Phase::kCopy);
-  base::Copy(services_.loop, place_.memory().data(), contents.data(), contents.size());
+  base::Copy(needs_.loop, place_.memory().data(), contents.data(), contents.size());
   ++context_.counters.brought;
   transport::TransferReport report;
   report.protocol = transport::Protocol::kEager;
@@ -311,7 +311,7 @@ void ObjectPull::Registered(const absl::StatusOr<directory::LocatedObject>& info
   }
   if (!info.ok()) trouble_ = info.status();
   if (!info.ok() && !absl::IsNotFound(info.status())) return NotRegistered();
-  services_.places.Forget(id_);  // the remembered place is outdated
+  needs_.places.Forget(id_);  // the remembered place is outdated
   dropped_ = true;
   if (state_ == State::kMoving) return attempt_.Cancel();
   StartOver();
@@ -360,14 +360,14 @@ void ObjectPull::TryNextHolder() {
   if (EndIfHere()) return;
   const PullHolders::Choice choice = holders_.Choose(info_.holders, version_);
   if (!choice.ready.empty()) return MayBeBundled() ? AskInBundle(choice.ready) : MoveFrom(choice.ready);
-  if (choice.look_up && !services_.membership.directory_away()) return Enter(State::kRefreshing);
+  if (choice.look_up && !needs_.membership.directory_away()) return Enter(State::kRefreshing);
   if (!choice.busy.empty()) return Queue(choice.busy);
   Enter(State::kBackOff);
 }
 
 void ObjectPull::RefreshPeers() {
   holders_.NoteRefreshed();
-  question_ = services_.peers.Refresh([this](const absl::Status& status) {
+  question_ = needs_.peers.Refresh([this](const absl::Status& status) {
     if (!status.ok()) trouble_ = status;
     TryNextHolder();
   });
@@ -379,7 +379,7 @@ void ObjectPull::BackOff() {
   const absl::StatusCode code = absl::IsNotFound(trouble_) ? trouble_.code() : absl::StatusCode::kUnavailable;
   if (!TellWhoDoesNotWait(code, trouble_.ok() ? "no holder can be asked now" : trouble_.message())) return;
   retry_delay_ = std::clamp(retry_delay_ * 2, context_.options.first_retry, context_.options.max_retry);
-  timer_ = services_.loop.RunAfter(retry_delay_, [this] { Enter(State::kLocating); });
+  timer_ = needs_.loop.RunAfter(retry_delay_, [this] { Enter(State::kLocating); });
 }
 
 void ObjectPull::Queue(const std::vector<directory::NodeId>& holders) {
@@ -387,7 +387,7 @@ void ObjectPull::Queue(const std::vector<directory::NodeId>& holders) {
   Enter(State::kQueued);
   queued_for_ = holders;
   for (const directory::NodeId& holder : holders) context_.table.Enqueue(holder, *this);
-  timer_ = services_.loop.RunAfter(context_.options.max_queued, [this] { Enter(State::kLocating); });
+  timer_ = needs_.loop.RunAfter(context_.options.max_queued, [this] { Enter(State::kLocating); });
 }
 
 void ObjectPull::TakeTurn() {
@@ -406,7 +406,7 @@ void ObjectPull::AskInBundle(const directory::NodeId& holder) {
   Enter(State::kBundled);
   was_bundled_ = true;
   bringer_ = holder;
-  question_ = context_.bundles.Ask(services_.peers.Find(holder)->engines.front(), version_, size(),
+  question_ = context_.bundles.Ask(needs_.peers.Find(holder)->engines.front(), version_, size(),
                                    [this](const absl::StatusOr<absl::Span<const uint8_t>>& contents) {
                                      question_.reset();
                                      if (EndIfHere()) return;
@@ -445,7 +445,7 @@ void ObjectPull::NoPlace(const absl::Status& status) {
   // A program of this node is creating it, or an earlier object of this id is still being read.
   const bool in_use = absl::IsAlreadyExists(status) || absl::IsFailedPrecondition(status);
   if (!in_use && !absl::IsResourceExhausted(status)) return Finish(status);
-  const uint64_t whole = services_.store.arena().size();
+  const uint64_t whole = needs_.store.arena().size();
   const bool fits = info_.data_size <= whole && info_.metadata_size <= whole - info_.data_size;
   if (!in_use && !fits) return Finish(status);  // the status reports that this can never be
   if (!TellWhoDoesNotWait(status.code(), status.message())) return;
@@ -472,7 +472,7 @@ void ObjectPull::Failed(const absl::Status& status) {
   const bool stale = absl::IsNotFound(status);
   ++context_.counters.failed_attempts;
   context_.counters.stale_holders += stale;
-  if (stale) services_.places.ForgetHolder(id_, holder);
+  if (stale) needs_.places.ForgetHolder(id_, holder);
   const auto code = stale ? absl::StatusCode::kUnavailable : status.code();
   trouble_ = absl::Status(code, absl::StrCat("from ", holder, ": ", status.message()));
   VLOG(1) << "pull of " << id_.ToHex() << " " << trouble_;
@@ -486,21 +486,21 @@ void ObjectPull::Arrived() {
 
 void ObjectPull::AwaitDirectory() {
   if (!registration_.asking()) return Enter(State::kVouching);
-  timer_ = services_.loop.RunAt(registration_.patient_until(), [this] { Enter(State::kVouching); });
+  timer_ = needs_.loop.RunAt(registration_.patient_until(), [this] { Enter(State::kVouching); });
 }
 
 // The directory may not know of this copy: the holder has a deletion reach it. An answer of the
 // directory meanwhile counts as well.
 void ObjectPull::AskToVouch() {
-  const Peers::Peer* peer = services_.peers.Find(attempt_.holder());
+  const Peers::Peer* peer = needs_.peers.Find(attempt_.holder());
   if (peer == nullptr) return DoesNotVouch();
-  question_ = services_.objects.Call(
-      peer->engines.front(), EncodeRequest(VouchRequest{version_, services_.engines.front()->address()}),
+  question_ = needs_.objects.Call(
+      peer->engines.front(), EncodeRequest(VouchRequest{version_, needs_.engines.front()->address()}),
       context_.options.directory_deadline,
-      [this, asked = services_.loop.Now()](const absl::StatusOr<absl::Span<const uint8_t>>& answer) {
+      [this, asked = needs_.loop.Now()](const absl::StatusOr<absl::Span<const uint8_t>>& answer) {
         question_.reset();
         const auto good_for = answer.ok() ? DecodeVouchAnswer(*answer) : std::nullopt;
-        if (!good_for.has_value() || asked + *good_for <= services_.loop.Now()) return DoesNotVouch();
+        if (!good_for.has_value() || asked + *good_for <= needs_.loop.Now()) return DoesNotVouch();
         registration_.Vouch(version_, asked + *good_for);
         SealMoved();
       });
@@ -509,7 +509,7 @@ void ObjectPull::AskToVouch() {
 void ObjectPull::DoesNotVouch() {
   trouble_ = absl::UnavailableError(absl::StrCat("the directory did not answer, and ", attempt_.holder(),
                                                  " does not vouch for a copy that cannot be registered"));
-  services_.membership.Suspect();
+  needs_.membership.Suspect();
   if (registration_.asking()) return Enter(State::kUnvouched);
   StartOver();
 }
@@ -530,7 +530,7 @@ void ObjectPull::SealHere(const directory::NodeId& holder, const transport::Tran
 
 // A program may have put it here meanwhile, for example.
 bool ObjectPull::EndIfHere() {
-  if (!services_.store.Contains(id_)) return false;
+  if (!needs_.store.Contains(id_)) return false;
   Finish(absl::OkStatus());
   return true;
 }

@@ -173,7 +173,7 @@ class ObjectPull final : private PullRegistration::Owner, private PullAttempt::O
   uint64_t size() const { return info_.data_size + info_.metadata_size; }
 
   PullContext& context_;
-  const PullServices& services_;
+  const PullNeeds& needs_;
   const base::ObjectId id_;
   const uint64_t number_;
   State state_ = State::kNew;

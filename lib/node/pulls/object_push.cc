@@ -8,13 +8,13 @@
 
 namespace tokamak::node {
 
-ObjectPush::ObjectPush(const Services& services, const directory::NodeId& to, PushRequest request, Callback done)
-    : services_(services), to_(to), request_(std::move(request)), done_(std::move(done)) {
+ObjectPush::ObjectPush(const Needs& needs, const directory::NodeId& to, PushRequest request, Callback done)
+    : needs_(needs), to_(to), request_(std::move(request)), done_(std::move(done)) {
   CHECK_LE(request_.ids.size(), PushRequest::kMaxPushed);
-  ++services_.under_way;
+  ++needs_.under_way;
   // Its address may have changed since: a push is rare enough to ask again.
-  step_ = services_.peers.Refresh([this](const absl::Status& status) {
-    if (services_.peers.Find(to_) != nullptr) return Ask();
+  step_ = needs_.peers.Refresh([this](const absl::Status& status) {
+    if (needs_.peers.Find(to_) != nullptr) return Ask();
     Finish(status.ok() ? absl::NotFoundError(absl::StrCat("there is no node ", to_, " (tok nodes lists them)"))
                        : status);
   });
@@ -26,9 +26,9 @@ void ObjectPush::Served::Ended(size_t place, const absl::Status& status) {
 }
 
 void ObjectPush::Ask() {
-  step_ = services_.nodes.Call(services_.peers.Find(to_)->engines.front(), EncodeRequest(request_),
-                               request_.timeout + services_.deadline,
-                               [this](const absl::StatusOr<absl::Span<const uint8_t>>& reply) { Answered(reply); });
+  step_ = needs_.nodes.Call(needs_.peers.Find(to_)->engines.front(), EncodeRequest(request_),
+                            request_.timeout + needs_.deadline,
+                            [this](const absl::StatusOr<absl::Span<const uint8_t>>& reply) { Answered(reply); });
 }
 
 void ObjectPush::Answered(const absl::StatusOr<absl::Span<const uint8_t>>& reply) {

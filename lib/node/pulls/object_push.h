@@ -30,7 +30,7 @@ class ObjectPush final : public base::Handle {
   using Callback = std::function<void(absl::Span<const absl::Status>)>;
 
   // All references must outlive it.
-  struct Services {
+  struct Needs {
     Peers& peers;
     transport::Caller& nodes;  // of the service kObjects
     size_t& under_way;         // counts the live ones
@@ -38,8 +38,8 @@ class ObjectPush final : public base::Handle {
   };
 
   // Starts at once; `done` runs once, later. `request` has at most PushRequest::kMaxPushed ids.
-  ObjectPush(const Services& services, const directory::NodeId& to, PushRequest request, Callback done);
-  ~ObjectPush() override { --services_.under_way; }
+  ObjectPush(const Needs& needs, const directory::NodeId& to, PushRequest request, Callback done);
+  ~ObjectPush() override { --needs_.under_way; }
 
   // Objects that a node brings to itself for peers at once: as many as its directory lets it wait
   // for beside its own programs.
@@ -67,7 +67,7 @@ class ObjectPush final : public base::Handle {
   void Answered(const absl::StatusOr<absl::Span<const uint8_t>>& reply);
   void Finish(const absl::Status& of_all);
 
-  const Services services_;
+  const Needs needs_;
   const directory::NodeId to_;
   const PushRequest request_;
   Callback done_;

@@ -35,11 +35,11 @@ PullAttempt::~PullAttempt() {
 absl::Status PullAttempt::Begin(const directory::NodeId& holder, transport::PullRequest request,
                                 absl::Span<uint8_t> memory, std::atomic<uint64_t>& moved) {
   CHECK(!moving());
-  const PullServices& services = context_.services;
-  const Peers::Peer& peer = *services.peers.Find(holder);
+  const PullNeeds& needs = context_.services;
+  const Peers::Peer& peer = *needs.peers.Find(holder);
   bulk_ = IsBulk(request, peer);
   const uint64_t turn = bulk_ ? ++context_.bulk_pulls : 0;
-  engine_ = services.engines[EngineOf(services.engines.size(), turn)];
+  engine_ = needs.engines[EngineOf(needs.engines.size(), turn)];
   request.owner = peer.engines[EngineOf(peer.engines.size(), turn)];
   request.deadline = context_.options.attempt_deadline;
   request.patience = context_.options.patience;
@@ -49,7 +49,7 @@ absl::Status PullAttempt::Begin(const directory::NodeId& holder, transport::Pull
   if (!token.ok()) return token.status();
   token_ = *token;
   holder_ = holder;
-  services.peers.Begin(holder);
+  needs.peers.Begin(holder);
   return absl::OkStatus();
 }
 
@@ -59,9 +59,9 @@ void PullAttempt::Cancel() {
 }
 
 bool PullAttempt::IsBulk(const transport::PullRequest& request, const Peers::Peer& peer) const {
-  const PullServices& services = context_.services;
-  return request.size.total() > context_.options.short_way && MeetForBulk(peer, services.engines) &&
-         !services.peers.BulkRests(peer);
+  const PullNeeds& needs = context_.services;
+  return request.size.total() > context_.options.short_way && MeetForBulk(peer, needs.engines) &&
+         !needs.peers.BulkRests(peer);
 }
 
 void PullAttempt::Moved(const absl::Status& status, const transport::TransferReport& report) {
@@ -70,7 +70,7 @@ void PullAttempt::Moved(const absl::Status& status, const transport::TransferRep
                          : IsTroubleOfPeer(status) ? Peers::End::kFailed
                                                    : Peers::End::kOther;
   if (bulk_ && end == Peers::End::kFailed && !report.heard) RestBulk(status);
-  context_.services.peers.Ended(holder_, end);
+  context_.needs.peers.Ended(holder_, end);
   context_.table.SlotFreed(holder_);
   token_.reset();
   report_ = report;
@@ -79,7 +79,7 @@ void PullAttempt::Moved(const absl::Status& status, const transport::TransferRep
 
 // Logs once for pulls that fail together.
 void PullAttempt::RestBulk(const absl::Status& status) {
-  Peers& peers = context_.services.peers;
+  Peers& peers = context_.needs.peers;
   LOG_IF(WARNING, !peers.BulkRests(*peers.Find(holder_)))
       << "the engine for bulk of " << holder_ << " is not reached (" << status.message()
       << "): for some seconds large objects go the way of small ones; is its port open?";

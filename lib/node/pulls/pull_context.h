@@ -82,7 +82,7 @@ struct PullCounters {
 };
 
 // The parts of the node that pulls work with.
-struct PullServices {
+struct PullNeeds {
   base::EventLoop& loop;
   store::Store& store;
   directory::Directory& directory;
@@ -116,7 +116,7 @@ struct PullContext {
     ~Table() = default;
   };
 
-  const PullServices& services;
+  const PullNeeds& needs;
   const PullOptions& options;
   Table& table;
   base::Random random;

@@ -24,19 +24,19 @@ void PullHolders::Forgive(const directory::NodeId& holder) {
 
 PullHolders::Choice PullHolders::Choose(const std::vector<directory::NodeId>& holders,
                                         const base::ObjectVersion& version) {
-  const PullServices& services = context_.services;
+  const PullNeeds& needs = context_.services;
   Choice choice;
   uint64_t best_rank = 0;
   for (const directory::NodeId& holder : holders) {
     if (Tried(holder)) continue;
-    if (holder == services.self) {  // the directory is wrong: it is not here
+    if (holder == needs.self) {  // the directory is wrong: it is not here
       NoteTried(holder);
-      services.membership.Recheck(version);
+      needs.membership.Recheck(version);
       continue;
     }
-    const Peers::Peer* peer = services.peers.Find(holder);
+    const Peers::Peer* peer = needs.peers.Find(holder);
     choice.look_up |= !refreshed_ && (peer == nullptr || peer->suspect);
-    const Peers::Use use = services.peers.UseOf(holder);
+    const Peers::Use use = needs.peers.UseOf(holder);
     if (use == Peers::Use::kBusy) choice.busy.push_back(holder);
     if (use != Peers::Use::kReady) continue;
     const uint64_t rank = (uint64_t{peer->pulls} << 32) + context_.random.Below(uint64_t{1} << 32);

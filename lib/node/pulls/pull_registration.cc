@@ -8,27 +8,27 @@ namespace tokamak::node {
 
 void PullRegistration::Ask(base::Duration wait, bool may_bring) {
   CHECK(!asking());
-  const PullServices& services = context_.services;
+  const PullNeeds& needs = context_.services;
   withdrawn_.reset();
-  patient_until_ = services.loop.Now() + context_.options.directory_patience;
+  patient_until_ = needs.loop.Now() + context_.options.directory_patience;
   directory::LocateRequest request;
   request.id = id_;
   request.wait = wait;
   request.deadline = wait + context_.options.directory_deadline;
-  request.puller = services.self;
+  request.puller = needs.self;
   request.may_bring = may_bring;
-  locate_ = services.directory.Locate(request,
-                                      [this](const absl::StatusOr<directory::LocatedObject>& info) { Answered(info); });
+  locate_ =
+      needs.directory.Locate(request, [this](const absl::StatusOr<directory::LocatedObject>& info) { Answered(info); });
 }
 
 // An error does not mean that the directory has not entered this node.
 void PullRegistration::Answered(const absl::StatusOr<directory::LocatedObject>& info) {
-  const PullServices& services = context_.services;
+  const PullNeeds& needs = context_.services;
   locate_.reset();
-  if (info.ok()) services.places.Remember(id_, *info, services.loop.Now());
+  if (info.ok()) needs.places.Remember(id_, *info, needs.loop.Now());
   if (absl::IsUnavailable(info.status()) || absl::IsDeadlineExceeded(info.status())) {
-    services.membership.Suspect();
-    services.membership.Recheck({id_, base::kNoGeneration});
+    needs.membership.Suspect();
+    needs.membership.Recheck({id_, base::kNoGeneration});
   }
   owner_.OnLocated(info);
 }
@@ -57,21 +57,21 @@ void PullRegistration::OnWithdraw(const base::ObjectVersion& version) {
 }
 
 void PullRegistration::TakeBack() {
-  if (std::exchange(state_, State::kUnknown) == State::kEntered) context_.services.membership.Recheck(version_);
+  if (std::exchange(state_, State::kUnknown) == State::kEntered) context_.needs.membership.Recheck(version_);
 }
 
 void PullRegistration::Seal() {
   CHECK(state_ != State::kUnknown) << "a deletion would not reach this copy";
   if (state_ == State::kVouched) {
     ++context_.counters.vouched_for;
-    context_.services.membership.NoteUnregistered(version_, vouched_until_);
+    context_.needs.membership.NoteUnregistered(version_, vouched_until_);
   }
   state_ = State::kUnknown;
 }
 
 void PullRegistration::End() {
   TakeBack();
-  if (std::exchange(locate_, nullptr) != nullptr) context_.services.membership.Recheck({id_, base::kNoGeneration});
+  if (std::exchange(locate_, nullptr) != nullptr) context_.needs.membership.Recheck({id_, base::kNoGeneration});
 }
 
 }  // namespace tokamak::node

@@ -8,11 +8,11 @@
 
 namespace tokamak::node {
 
-PullTable::PullTable(Services services, base::Random random, const PullOptions& options)
-    : services_(std::move(services)),
+PullTable::PullTable(Needs needs, base::Random random, const PullOptions& options)
+    : needs_(std::move(needs)),
       options_(options),
-      context_{services_, options_, *this, random, {services_.loop, services_.objects, options_.directory_deadline}} {
-  CHECK(!services_.engines.empty());
+      context_{needs_, options_, *this, random, {needs_.loop, needs_.objects, options_.directory_deadline}} {
+  CHECK(!needs_.engines.empty());
   CHECK(options_.first_retry > base::Duration() && options_.locate_wait > base::Duration());
 }
 
@@ -82,13 +82,13 @@ void PullTable::Dequeue(const directory::NodeId& holder, const ObjectPull& pull)
 void PullTable::SlotFreed(const directory::NodeId& holder) {
   if (queues_.count(holder) == 0) return;
   freed_.insert(holder);
-  if (!giving_turns_.armed()) giving_turns_ = services_.loop.Post([this] { GiveTurns(); });
+  if (!giving_turns_.armed()) giving_turns_ = needs_.loop.Post([this] { GiveTurns(); });
 }
 
 // The loop ends: a pull that gets its turn leaves the queue in any case.
 void PullTable::GiveTurns() {
   for (const directory::NodeId& holder : std::exchange(freed_, {})) {
-    while (services_.peers.UseOf(holder) != Peers::Use::kBusy) {
+    while (needs_.peers.UseOf(holder) != Peers::Use::kBusy) {
       const auto queue = queues_.find(holder);
       if (queue == queues_.end()) break;
       queue->second.begin()->second->TakeTurn();

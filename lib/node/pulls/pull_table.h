@@ -22,11 +22,11 @@ namespace tokamak::node {
 class PullTable final : private PullContext::Table {
  public:
   using Callback = PullCallback;
-  using Services = PullServices;
+  using Needs = PullNeeds;
   using Waiter = PullWaiter;
 
   // All references must outlive it; the engines' hosts must be dropped before it.
-  PullTable(Services services, base::Random random, const PullOptions& options);
+  PullTable(Needs needs, base::Random random, const PullOptions& options);
   ~PullTable();
   PullTable(const PullTable&) = delete;
   PullTable& operator=(const PullTable&) = delete;
@@ -71,7 +71,7 @@ class PullTable final : private PullContext::Table {
   void SlotFreed(const directory::NodeId& holder) override;
   std::unique_ptr<ObjectPull> TakeOut(const base::ObjectId& id) override;
 
-  const Services services_;
+  const Needs needs_;
   const PullOptions options_;
   PullContext context_;
   uint64_t last_number_ = 0;  // of a pull

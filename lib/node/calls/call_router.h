@@ -1,4 +1,4 @@
-// Services share one call channel between nodes: a request's first byte names its service.
+// CallRouter share one call channel between nodes: a request's first byte names its service.
 //
 // A peer's request is untrusted: an unknown service, or none, gets an empty reply. A service
 // returns its work on the answer, see transport::CallHandler. Thread rule: the node's control loop.
@@ -28,7 +28,7 @@ inline bool IsOfOwnLife(absl::Span<const uint8_t> request) {
          request[1] <= kLastKindOfOwnLife;
 }
 
-class Services final {
+class CallRouter final {
  public:
   using Reply = transport::Reply;
   using Handler = transport::CallHandler;

@@ -1,4 +1,4 @@
-#include "lib/node/calls/services.h"
+#include "lib/node/calls/call_router.h"
 
 #include <string>
 #include <vector>
@@ -10,34 +10,34 @@ namespace {
 
 std::vector<uint8_t> Bytes(absl::Span<const uint8_t> span) { return {span.begin(), span.end()}; }
 
-class ServicesTest : public testing::Test {
+class CallRouterTest : public testing::Test {
  protected:
   // What the services answer, with an x for each time that they do.
   std::string Ask(const std::vector<uint8_t>& request) {
     std::string answer;
-    const base::Pending work = services_.Handle(
+    const base::Pending work = router_.Handle(
         request, [&](absl::Span<const uint8_t> reply) { answer += "x" + std::string(reply.begin(), reply.end()); });
     return answer;
   }
   void Echo(Service service, const std::string& name) {
-    services_.Register(service, [name](absl::Span<const uint8_t> request, const Services::Reply& reply) {
+    router_.Register(service, [name](absl::Span<const uint8_t> request, const CallRouter::Reply& reply) {
       const std::string text = name + std::string(request.begin(), request.end());
       reply({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
       return nullptr;
     });
   }
 
-  Services services_;
+  CallRouter router_;
 };
 
-TEST_F(ServicesTest, TheFirstByteChoosesTheService) {
+TEST_F(CallRouterTest, TheFirstByteChoosesTheService) {
   Echo(Service::kDirectory, "directory:");
   Echo(Service::kObjects, "objects:");
   EXPECT_EQ(Ask({1, 'a', 'b'}), "xdirectory:ab");
   EXPECT_EQ(Ask({2}), "xobjects:");
 }
 
-TEST_F(ServicesTest, WhatNobodyServesGetsAnEmptyReply) {
+TEST_F(CallRouterTest, WhatNobodyServesGetsAnEmptyReply) {
   Echo(Service::kObjects, "objects:");
   EXPECT_EQ(Ask({}), "x");
   EXPECT_EQ(Ask({0, 1, 2}), "x");
