@@ -18,8 +18,8 @@
 
 namespace tokamak::example {
 
-// Called when a moment is reached, on whichever thread that is; it may block, and delays what comes
-// after the moment. Empty: nobody is told.
+// Called when a moment is reached, on whichever thread that is; it may block, and delays everything
+// after the moment. Empty: no call.
 using OnMoment = std::function<void(const std::string& moment)>;
 
 struct MomentFlags {

@@ -1,7 +1,7 @@
 // ObjectName is the name of an object, from which its id follows, and with which it is put.
 //
-// So `tok ls` shows the name, and `tok rm --prefix NAME/` removes what a program that was killed has
-// left.
+// So `tok ls` shows the name, and `tok rm --prefix NAME/` removes the objects of a program that was
+// killed.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ class ObjectName final {
 
   const std::string& text() const { return text_; }
   ObjectId id() const { return ObjectId::FromName(text_); }
-  // Those with which it is put; the rest is the default.
+  // The options for a put with this name; the rest is the default.
   PutOptions options() const {
     PutOptions named;
     named.name = text_;
@@ -36,7 +36,7 @@ class ObjectName final {
 
 constexpr size_t kMaxNameBytes = 64;
 
-// Of what a user calls a run or a request; the text names `flag`.
+// Checks a user's name of a run or a request; the error names `flag`.
 inline Status CheckName(const std::string& flag, const std::string& name) {
   const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-';

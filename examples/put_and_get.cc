@@ -1,4 +1,5 @@
-// Puts an object on one node and reads it in place on another: put_and_get SOCKET_OF_ONE_NODE SOCKET_OF_ANOTHER
+// Puts an object on one node and reads it in place on another:
+//   put_and_get SOCKET_OF_ONE_NODE SOCKET_OF_ANOTHER
 #include <chrono>
 #include <cstring>
 #include <iostream>
@@ -22,7 +23,8 @@ int main(int argc, char** argv) {
     return 1;
   }
 
-  // Create, fill in shared memory, seal: from then on the object never changes, so the one of an earlier run will do.
+  // Create, fill in shared memory, seal: from then on the object never changes, so the one of an
+  // earlier run will do.
   const std::string text = "hello from the other node";
   const ObjectId id = ObjectId::FromName("greeting");
   auto buffer = here->Create(id, text.size());

@@ -11,7 +11,7 @@
 
 namespace tokamak::example {
 
-// What a tokamak::Timeout is made of as well.
+// A tokamak::Timeout is made of it as well.
 using Seconds = std::chrono::duration<double>;
 
 // `default_text` is what --help says, for `bytes` as they are.

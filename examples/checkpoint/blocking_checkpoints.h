@@ -16,8 +16,7 @@ namespace tokamak::example {
 
 class BlockingCheckpoints final : public Checkpoints {
  public:
-  // `manifest` is that of each but for what differs: number, step, final, hashes. `folder` outlives
-  // this.
+  // `manifest` is that of each except number, step, final and hashes. `folder` outlives this.
   BlockingCheckpoints(CheckpointFolder& folder, Manifest manifest) : folder_(folder), manifest_(std::move(manifest)) {}
 
   bool ready() override { return true; }

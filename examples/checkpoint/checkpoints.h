@@ -13,7 +13,7 @@ class Checkpoints {
  public:
   virtual ~Checkpoints() = default;
 
-  // Whether Take would begin at once. Where it would not, the loop may leave this one out.
+  // True if Take would begin at once. If not, the loop may skip this one.
   virtual bool ready() = 0;
 
   // Keeps `state`, which may change again when this returns. The last of a run is `final`: for that

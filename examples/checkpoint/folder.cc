@@ -228,8 +228,8 @@ Status CheckpointFolder::Writer::Commit(const Manifest& manifest) {
 
 Status CheckpointFolder::Sync() const { return fsync(folder_.get()) == 0 ? Status() : Failed("sync", path_); }
 
-// Of the older ones the manifest goes first: data without one is nothing. A file that is not of a
-// checkpoint is left alone.
+// Removes the manifest of an older one first: data without a manifest is nothing. A file that is
+// not of a checkpoint is left alone.
 Status CheckpointFolder::RemoveOld() const {
   const auto numbers = NumbersIn(path_);
   if (!numbers.ok()) return numbers.status();

@@ -5,9 +5,9 @@
 //
 // Numbers count up; the highest is the newest. Data and manifest are each written under another
 // name, synced, and renamed, the manifest last: whenever the process or the machine is stopped, a
-// manifest has all of its data beside it. Hashes are compared when a checkpoint is loaded, so what
-// a disk has lost nevertheless is noticed, and the one before is taken. Thread rule: one thread. Of
-// all processes one may write a folder, any number may load from it.
+// manifest has all of its data beside it. Hashes are compared when a checkpoint is loaded, so a
+// loss on the disk is noticed, and the checkpoint before is taken. Thread rule: one thread. One
+// process may write a folder, any number may load from it.
 #pragma once
 
 #include <cstdint>
@@ -78,10 +78,10 @@ class CheckpointFolder final {
   static Result<std::unique_ptr<CheckpointFolder>> Open(const std::string& path, const std::string& run,
                                                         OnMoment on_moment);
 
-  // Reads the newest whole checkpoint of a run into `state`, and says which it is; nothing where
+  // Reads the newest whole checkpoint of a run into `state`, and returns its manifest; nullopt if
   // there is none, or no folder. `skipped` gets a line for each newer one that is not whole.
-  // kDataLoss: none of those that there are is whole. kFailedPrecondition: it is another run's, or
-  // its state has another size.
+  // kDataLoss: there are checkpoints, and none is whole. kFailedPrecondition: it is another run's,
+  // or its state has another size.
   static Result<std::optional<Manifest>> LoadNewest(const std::string& path, const std::string& run,
                                                     Span<uint8_t> state, std::vector<std::string>& skipped);
 

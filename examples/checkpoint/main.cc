@@ -90,7 +90,7 @@ void Print(const Flags& flags, const Model& model, uint64_t first, const Trainin
   std::cout << absl::StrFormat("state after step %d: xxh64 %016x\n", model.step(), model.Hash()) << std::flush;
 }
 
-// Where the run is to begin.
+// Loads the newest checkpoint into `model`, if there is one: the run begins there.
 Status Resume(const Flags& flags, Model& model) {
   std::vector<std::string> skipped;
   const auto loaded = CheckpointFolder::LoadNewest(flags.folder, flags.run, model.StateToFill(), skipped);
@@ -122,7 +122,7 @@ int RunTrain(const Flags& flags) {
   std::unique_ptr<Client> client;
   std::unique_ptr<Checkpoints> checkpoints;
   if (options.every == 0) {
-    // Nothing is kept.
+    // Without checkpoints.
   } else if (flags.blocking) {
     auto opened = CheckpointFolder::Open(flags.folder, flags.run, options.on_moment);
     if (!opened.ok()) return Fail(opened.status());

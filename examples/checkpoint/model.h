@@ -33,7 +33,7 @@ class Model final {
   }
   uint64_t Hash() const;  // XXH64 of the state
 
-  // Where a state is read into that was saved after `step` steps.
+  // The memory for reading a state that was saved after `step` steps.
   Span<uint8_t> StateToFill() { return {reinterpret_cast<uint8_t*>(state_.data()), state_.size() * sizeof(float)}; }
   void ContinueFrom(uint64_t step) { step_ = step; }
 

@@ -62,7 +62,7 @@ Status Saver::Run() {
                              ": is `checkpoint train --run ", options_.run, "` running?"));
 }
 
-// A head that the trainer was not told of yet; nothing where there was none for kLook.
+// Returns a head that was not announced to the trainer yet; nullopt if none came within kLook.
 Result<std::optional<Saver::Found>> Saver::Look() {
   const std::optional<Found> nothing;
   const auto trouble = [&](const Status& status) -> Result<std::optional<Found>> {
@@ -180,8 +180,8 @@ Status Saver::TellSaved(const Found& found) {
   return Status();
 }
 
-// Where the trainer was told after the next one had deleted all that was its, nobody else deletes
-// the word.
+// If the trainer heard of it after the next trainer had deleted everything of this one, nobody else
+// deletes the object.
 Status Saver::TakeBack() {
   if (!told_.has_value() || taken_back_) return Status();
   const Status status = client_.Delete(told_->session.Saved(Session::SlotOf(told_->manifest.number)).id());

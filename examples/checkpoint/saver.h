@@ -1,9 +1,9 @@
 // Saver brings a run's snapshots from the trainer's node to a disk of this one.
 //
 // It waits for a head, pulls the pieces over RDMA, several at once, compares each with its hash,
-// writes it, and commits the checkpoint. Then it puts the object for which the trainer waits. What
-// it had reached when it was killed does not matter: a checkpoint that was committed is told again,
-// and any other is saved anew.
+// writes it, and commits the checkpoint. Then it puts the object for which the trainer waits. Its
+// progress when it was killed does not matter: a committed checkpoint is announced again, and any
+// other is saved anew.
 //
 // Moments, S being the step: "found S", "piece S PIECE" (written), those of CheckpointFolder, "told
 // S". Thread rule: one thread.
@@ -65,7 +65,7 @@ class Saver final {
   uint64_t saved_ = 0;
   uint64_t bytes_ = 0;
 
-  // The last that the trainer was told of: its head may still be there.
+  // The last checkpoint announced to the trainer: its head may still be there.
   std::optional<Found> told_;
   bool taken_back_ = false;  // the object that told it is deleted
   bool over_ = false;        // that was the final one, and the run has no trainer any more

@@ -1,10 +1,10 @@
 // Session says which trainer has a run now, and so what its objects are called.
 //
 // RUN/session is the one id that trainer and saver agree on beforehand. Its content names the
-// trainer's life (64 random bits), and all other names hold that: what an earlier life has left, or
-// what is still said of it, is never taken for this one's. Snapshots use two slots in turn, so the
-// names of a life are few and known: the next life deletes them all, whatever the last one had
-// reached when it was killed.
+// trainer's life (64 random bits), and all other names hold that: objects and messages of an
+// earlier life are never taken for this one's. Snapshots use two slots in turn, so the names of a
+// life are few and known: the next life deletes them all, whatever the last one had reached when it
+// was killed.
 //
 //   RUN/session                      {"life": "...", "pieces": N}
 //   RUN/LIFE/SLOT/piece/I            a part of the state

@@ -85,7 +85,8 @@ Status Snapshots::TakeOver() {
   }
 }
 
-// What the trainer left that had the run before. Its session last: until then it can be found.
+// Deletes the objects of the trainer that had the run before, its session last: until then it can
+// be found.
 Status Snapshots::DeleteEarlier() {
   const ObjectName name = Session::NameOf(options_.run);
   Result<Session> earlier = Status(StatusCode::kNotFound, "");
@@ -118,8 +119,8 @@ Status Snapshots::DeleteSlot(const Session& session, uint64_t slot) {
   return Delete(session.Saved(slot).id());
 }
 
-// The session is on this node, as we put it, unless somebody has deleted it. Where that cannot be
-// said now, it is asked again.
+// The session is on this node, as we put it, unless somebody has deleted it. If that cannot be
+// known now, it is asked again.
 Status Snapshots::StillOurs() {
   const ObjectId id = Session::NameOf(options_.run).id();
   const auto here = client_.Contains(id);

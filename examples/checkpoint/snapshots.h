@@ -6,8 +6,8 @@
 // says that it has all, and deletes it. One snapshot is under way; one that comes due meanwhile may
 // be left out (ready()). The store keeps room for one state.
 //
-// A trainer that is started again takes its run over: it deletes what the last one left, wherever
-// that was killed. A trainer that still lives is told so at its next snapshot.
+// A trainer that is started again takes its run over: it deletes the objects of the last one,
+// wherever that was killed. A trainer that still lives gets an error at its next snapshot.
 //
 // Moments, S being the step: "copied S", "sealed S PIECE", "head S", "saved S", "deleted S".
 // Thread rule: one thread, the loop's.
@@ -50,7 +50,7 @@ class Snapshots final : public Checkpoints {
   // run's last trainer cannot be asked. kResourceExhausted: the store has no room for a snapshot.
   static Result<std::unique_ptr<Snapshots>> Begin(Client& client, const SnapshotOptions& options);
 
-  // What is in the store stays, as if the process were killed.
+  // Leaves its objects in the store, as if the process were killed.
   ~Snapshots() override;
 
   bool ready() override;
@@ -68,7 +68,7 @@ class Snapshots final : public Checkpoints {
     kPreparing,  // the thread claims room
     kReady,      // the loop may fill it
     kTaken,      // the thread has it on its way to the saver
-    kEnded,      // the thread is done: after the final one, because of an error, or as it was told to
+    kEnded,      // the thread is done: after the final one, because of an error, or on request
   };
 
   Snapshots(Client& client, const SnapshotOptions& options, uint64_t life, uint64_t pieces);

@@ -71,7 +71,7 @@ double Median(std::vector<double> numbers) {
   return numbers[numbers.size() / 2];
 }
 
-// What a decoder that has computed the cache itself would say.
+// Returns the tokens of a decoder that has computed the cache itself.
 std::vector<uint64_t> TokensOf(const DecodeOptions& options) {
   const CacheShape& shape = options.prompt.shape;
   std::vector<std::vector<float>> blocks(shape.layers, std::vector<float>(shape.block_floats()));

@@ -32,7 +32,7 @@
 
 namespace tokamak::example {
 
-// What owner and readers agree on.
+// The table's shape, on which owner and readers agree.
 struct TableShape {
   static constexpr uint32_t kHeader = 24;     // bytes
   static constexpr uint64_t kNeighbours = 4;  // buckets
@@ -41,7 +41,7 @@ struct TableShape {
   uint32_t value_size = 232;  // bytes, most; a multiple of 8
 
   uint64_t bucket_size() const { return kHeader + value_size; }
-  // Those behind the last have no wrap to look after.
+  // Extra buckets behind the last spare readers a wrap.
   uint64_t size() const { return (buckets + kNeighbours - 1) * bucket_size(); }
   uint64_t PlaceOf(uint64_t key) const { return XXH64(&key, sizeof(key), 0) % buckets * bucket_size(); }
   static uint64_t Checksum(absl::Span<const uint8_t> bucket) { return XXH64(bucket.data() + 8, bucket.size() - 8, 1); }

@@ -25,7 +25,8 @@ class Link final {
  public:
   static constexpr uint32_t kRequests = 64;  // posted at once; the same of receives
 
-  // Of requests and receives by their ids. One with an error is the last word: the link is dead.
+  // Completions of requests and receives by their ids. One with an error is the last: the link is
+  // dead.
   using OnCompletion = std::function<void(const verbs::Completion&)>;
   using OnUp = std::function<void(const absl::Status&)>;
 

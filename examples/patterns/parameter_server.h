@@ -1,18 +1,17 @@
 // A parameter server for training in steps: workers WRITE their gradients into the server's memory
 // and READ the new model from it; the server adds in place and copies nothing.
 //
-//   server's memory: model, even steps | model, odd steps | gradient of worker 0 | of worker 1 | ...
+//   server's memory: model, even steps | model, odd steps | gradient of worker 0 | of worker 1 ...
 //
 //   worker                                        server
 //   push: WRITE of the gradient with immediate -> completion; after the last worker's:
 //                                                 the next model, into the half that nobody reads
 //   pull: READ of that half                    <- WRITE of no bytes with immediate (the step)
 //
-// Nothing is read while it is written: a worker pushes for step n + 1 only after its READ of model
+// No half is read while it is written: a worker pushes for step n + 1 only after its READ of model
 // n + 1 has ended, so when all have pushed, nobody reads model n any more, and its half takes model
 // n + 2. (Li and others, "Scaling Distributed Machine Learning with the Parameter Server", OSDI
-// 2014; this is its bulk-synchronous case.)
-// Thread rule: the one thread of its loop.
+// 2014; this is its bulk-synchronous case.) Thread rule: the one thread of its loop.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +28,7 @@
 
 namespace tokamak::example {
 
-// What server and workers agree on.
+// The model's shape, on which server and workers agree.
 struct ModelShape {
   uint64_t parameters = 0;
   uint32_t workers = 0;
@@ -59,7 +58,7 @@ class ParameterServer final {
 
   const verbs::Address& service() const { return listener_->address(); }
   uint32_t step() const { return step_; }
-  // Of the present step.
+  // The model of the present step.
   absl::Span<const float> model() const { return {Floats(shape_.ModelAt(step_)), shape_.parameters}; }
   const absl::Status& status() const { return status_; }
 

@@ -7,7 +7,7 @@
 //   room for more                 <--------- WRITE of no bytes with immediate (messages released)
 //
 // Both sides compute the same places, so a message has no header: it begins at a multiple of 8, and
-// at the start of the ring where it would cross the end. What is left before the end goes with it.
+// at the start of the ring if it would cross the end. The rest before the end goes with it.
 //
 // Why the immediate, and not a word in memory that the receiver polls? That poll saves a receive
 // and a completion for each message, but no specification promises in which order the bytes of a
@@ -35,12 +35,13 @@ namespace tokamak::example {
 // Messages that are written and not released; each has a receive posted at the other side.
 constexpr uint32_t kMessagesInRing = Link::kRequests / 2;
 
-// Where messages lie. Both sides keep one and tell it the same.
+// The places of messages. Both sides keep one and give it the same lengths.
 class RingPlaces final {
  public:
   explicit RingPlaces(uint64_t capacity) : capacity_(capacity) {}  // bytes, a multiple of 8
 
-  // Where a message of this many bytes would begin; kResourceExhausted: there is no room now.
+  // Returns the place where a message of this many bytes would begin; kResourceExhausted: there is
+  // no room now.
   absl::StatusOr<uint64_t> Next(uint64_t length) const {
     const uint64_t room = capacity_ - tail_ % capacity_;  // before the end
     const uint64_t begin = Padded(length) > room ? tail_ + room : tail_;

@@ -22,7 +22,7 @@ class AnswersTest : public testing::Test {
   std::vector<int> ran_;
 };
 
-TEST_F(AnswersTest, RunLaterAndInTheOrderAdded) {
+TEST_F(AnswersTest, AnswersRunLaterAndInTheOrderAdded) {
   const Pending a = Note(1);
   const Pending b = Note(2);
   EXPECT_TRUE(ran_.empty());
@@ -58,7 +58,7 @@ TEST_F(AnswersTest, AddedInsideAnAnswerRunsToo) {
   EXPECT_EQ(ran_, std::vector<int>{2});
 }
 
-TEST_F(AnswersTest, AllAreDroppedWithAnswersAlsoFromInsideOne) {
+TEST_F(AnswersTest, AllAnswersAreDroppedWithTheirOwnerAlsoFromInsideOne) {
   const Pending a = answers_->Add([&] { answers_.reset(); });
   Pending b = Note(2);
   Run();
@@ -66,7 +66,7 @@ TEST_F(AnswersTest, AllAreDroppedWithAnswersAlsoFromInsideOne) {
   b.reset();  // outlived it: does nothing
 }
 
-TEST(LifetimeTest, WatchTellsWhenItsObjectIsGone) {
+TEST(LifetimeTest, AWatchReportsThatItsObjectIsGone) {
   auto lifetime = std::make_unique<Lifetime>();
   const Lifetime::Watch watch = lifetime->Watched();
   EXPECT_FALSE(watch.over());

@@ -7,7 +7,7 @@
 namespace tokamak::base {
 namespace {
 
-TEST(ByteBudgetTest, ClaimsTogetherStayWithinIt) {
+TEST(ByteBudgetTest, ClaimsTogetherStayWithinTheBudget) {
   ByteBudget budget(100);
   ByteClaim first(&budget), second(&budget);
   EXPECT_TRUE(first.Resize(60));

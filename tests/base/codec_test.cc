@@ -6,7 +6,7 @@
 namespace tokamak::base {
 namespace {
 
-TEST(CodecTest, WhatIsWrittenIsReadBack) {
+TEST(CodecTest, WrittenValuesAreReadBack) {
   Writer writer;
   writer.Integer<uint8_t>(7);
   writer.Integer<uint64_t>(0x0123456789abcdef);
@@ -60,7 +60,7 @@ TEST(CodecTest, BytesLeftOverAreNotComplete) {
   EXPECT_FALSE(reader.Complete());
 }
 
-TEST(CodecTest, ACountThatCannotBeThereFails) {
+TEST(CodecTest, AnImpossibleCountFails) {
   Writer writer;
   writer.Integer<uint32_t>(1000);
   writer.Integer<uint64_t>(0);

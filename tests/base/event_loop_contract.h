@@ -1,6 +1,7 @@
-// What every EventLoop promises (lib/base/event_loop.h), as tests that each implementation runs:
+// Promises of every EventLoop (lib/base/event_loop.h), as tests that each implementation runs:
 //
-//   INSTANTIATE_TEST_SUITE_P(Sim, EventLoopContract, testing::Values(LoopCase{"virtual", MakeMyLoop}), LoopCaseName);
+//   INSTANTIATE_TEST_SUITE_P(Sim, EventLoopContract,
+//                            testing::Values(LoopCase{"virtual", MakeMyLoop}), LoopCaseName);
 //
 // Loops that have threads around them pass event_loop_thread_contract.h as well.
 //

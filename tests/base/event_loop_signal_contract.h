@@ -1,4 +1,4 @@
-// What every EventLoop promises of signals, and so of the mailboxes on top: a part of
+// Promises of every EventLoop about signals, and so about the mailboxes on top: a part of
 // event_loop_contract.h, which includes it.
 #pragma once
 

@@ -1,5 +1,5 @@
-// What an EventLoop promises to other threads: each raise comes through, however it meets the loop,
-// and shows what was written before it. For real loops, instantiated as event_loop_contract.h.
+// Promises of an EventLoop to other threads: each raise comes through, however it meets the loop,
+// and shows writes before it. For real loops, instantiated as event_loop_contract.h.
 #pragma once
 
 #include <atomic>

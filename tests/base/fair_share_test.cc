@@ -25,7 +25,7 @@ class FairShareTest : public testing::Test {
   std::vector<Share::Claim> claims_;
 };
 
-TEST_F(FairShareTest, WhoWantsAllGetsHalfAndAnotherHalfOfTheRest) {
+TEST_F(FairShareTest, AGreedyPartyGetsHalfAndTheNextHalfOfTheRest) {
   EXPECT_EQ(TakeAll("a"), 4);
   EXPECT_EQ(TakeAll("b"), 2);
   EXPECT_EQ(TakeAll("c"), 1);
@@ -34,7 +34,7 @@ TEST_F(FairShareTest, WhoWantsAllGetsHalfAndAnotherHalfOfTheRest) {
   EXPECT_EQ(TakeAll("e"), 0);
 }
 
-TEST_F(FairShareTest, SeveralAtOnceAreAsManyAsOneByOne) {
+TEST_F(FairShareTest, ClaimingSeveralAtOnceGivesAsManyAsOneByOne) {
   EXPECT_TRUE(share_.MayTake("a", 4));
   EXPECT_FALSE(share_.MayTake("a", 5));
   EXPECT_FALSE(share_.MayTake("a", 1000));
@@ -45,7 +45,7 @@ TEST_F(FairShareTest, SeveralAtOnceAreAsManyAsOneByOne) {
   EXPECT_TRUE(share_.MayTake("b", 0));
 }
 
-TEST_F(FairShareTest, WhatIsGivenBackIsFreeAgain) {
+TEST_F(FairShareTest, AReturnedClaimIsFreeAgain) {
   TakeAll("a");
   TakeAll("b");
   claims_.clear();
@@ -53,7 +53,7 @@ TEST_F(FairShareTest, WhatIsGivenBackIsFreeAgain) {
   EXPECT_EQ(TakeAll("b"), 4);
 }
 
-TEST_F(FairShareTest, AClaimIsGivenBackOnceWhereverItWent) {
+TEST_F(FairShareTest, AMovedClaimIsReturnedOnce) {
   Share::Claim first = share_.Take("a", 3);
   Share::Claim second = std::move(first);
   EXPECT_EQ(share_.taken(), 3u);

@@ -21,7 +21,7 @@ class FairTurnsTest : public testing::Test {
     (void)turns_.Begin(party, one.turn);
     return one;
   }
-  // Those that begin now, in order.
+  // Returns the turns that begin now, in order.
   std::string Next() {
     std::string names;
     while (const auto* turn = turns_.Next()) {
@@ -47,7 +47,7 @@ class FairTurnsTest : public testing::Test {
   FairTurns<std::string> turns_{8, 6};
 };
 
-TEST_F(FairTurnsTest, WhoWantsAllGetsHalfAndAnotherBeginsAtOnce) {
+TEST_F(FairTurnsTest, AGreedyPartyGetsHalfAndAnotherBeginsAtOnce) {
   for (int i = 0; i < 100; ++i) Begin("a");
   EXPECT_EQ(turns_.running(), 4u);
   EXPECT_TRUE(Begin("b").turn.runs());
@@ -56,7 +56,7 @@ TEST_F(FairTurnsTest, WhoWantsAllGetsHalfAndAnotherBeginsAtOnce) {
   EXPECT_TRUE(Begin("c").turn.runs());
 }
 
-TEST_F(FairTurnsTest, OfOnePartyTheFirstIsTheNext) {
+TEST_F(FairTurnsTest, TheTurnsOfOnePartyKeepTheirOrder) {
   for (int i = 0; i < 7; ++i) Begin("a");
   EXPECT_EQ(End(all_[2]), "a5 ");
   turns_.End(all_[5].turn);  // a6 does not wait any more
@@ -73,13 +73,13 @@ TEST_F(FairTurnsTest, PartiesTakeTurns) {
   EXPECT_EQ(End(all_[2]), "a5 ");
 }
 
-TEST_F(FairTurnsTest, WhoHasNothingWaitsOnlyWhileAllAreTaken) {
+TEST_F(FairTurnsTest, APartyWithoutATurnWaitsOnlyWhileAllAreTaken) {
   for (const char* party : {"a", "b", "c", "d", "e", "f", "g", "h"}) EXPECT_TRUE(Begin(party).turn.runs());
   EXPECT_TRUE(Begin("i").turn.waits());
   EXPECT_EQ(End(all_[3]), "i1 ");
 }
 
-TEST(FairTurnsOfOnePlace, IsTaken) {
+TEST(FairTurnsOfOnePlace, TheOnlyPlaceIsTaken) {
   FairTurns<int> turns(1, 1);
   FairTurns<int>::Turn first, second;
   EXPECT_TRUE(turns.Begin(1, first));

@@ -17,7 +17,7 @@ TEST(HostPortTest, NamesAndAddressesAreRead) {
   EXPECT_EQ(HostPort::Parse("[::1]", 7)->host, "::1");
 }
 
-TEST(HostPortTest, WhatIsNoneIsRefused) {
+TEST(HostPortTest, MalformedTextIsRefused) {
   for (const std::string text : {"", ":1", "db1", "db1:", "db1:0", "db1:65536", "db1:x", "1.2.3:4", "1.2.3.4.5:6",
                                  "256.0.0.1:1", "[::1]", "[::1", "[]:1", "[db1]:1", "[::1]1", "::1:7", "two words:1"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(HostPort::Parse(text).status())) << text;

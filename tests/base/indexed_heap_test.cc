@@ -39,7 +39,7 @@ TEST(IndexedHeapTest, TheFirstIsTheLeast) {
   EXPECT_TRUE(heap.empty());
 }
 
-TEST(IndexedHeapTest, TheLastOneIsRemovedLikeAnyOther) {
+TEST(IndexedHeapTest, TheLastItemIsRemovedLikeAnyOther) {
   Heap heap;
   HeapItem a{1, 1}, b{2, 2};
   heap.Push(&a);

@@ -63,7 +63,7 @@ class MailboxTest : public testing::Test {
   std::vector<int> got_;
 };
 
-TEST_F(MailboxTest, HandlesAllThatWaitsInOneTask) {
+TEST_F(MailboxTest, HandlesAllWaitingValuesInOneTask) {
   Mailbox<int> mailbox(loop_, 8, [this](int value) { got_.push_back(value); });
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(mailbox.Send(int{i}));
   EXPECT_TRUE(got_.empty());
@@ -96,7 +96,7 @@ TEST_F(MailboxTest, ValuesSentByItsHandlerAreHandledLater) {
   EXPECT_EQ(got_.size(), 11u);
 }
 
-TEST_F(MailboxTest, ItsHandlerMayDropIt) {
+TEST_F(MailboxTest, TheHandlerMayDropItsMailbox) {
   std::unique_ptr<Mailbox<int>> mailbox;
   auto held = std::make_shared<int>(1);
   mailbox = std::make_unique<Mailbox<int>>(loop_, 4, [&, held](int value) {
@@ -110,7 +110,7 @@ TEST_F(MailboxTest, ItsHandlerMayDropIt) {
   EXPECT_EQ(held.use_count(), 1);
 }
 
-TEST_F(MailboxTest, DroppingItDiscardsWhatWaits) {
+TEST_F(MailboxTest, DroppingAMailboxDiscardsWaitingValues) {
   auto held = std::make_shared<int>(1);
   auto mailbox = std::make_unique<Mailbox<std::shared_ptr<int>>>(loop_, 2, [](std::shared_ptr<int>) { FAIL(); });
   EXPECT_TRUE(mailbox->Send(std::shared_ptr<int>(held)));

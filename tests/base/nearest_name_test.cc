@@ -8,7 +8,7 @@
 namespace tokamak::base {
 namespace {
 
-TEST(NearestNameTest, IsTheOneThatWasMeant) {
+TEST(NearestNameTest, TheNearestNameIsFound) {
   const std::vector<std::string> names = {"memory", "listen", "lease", "log-level", "name"};
   EXPECT_EQ(NearestName("memry", names), "memory");    // left out
   EXPECT_EQ(NearestName("memoory", names), "memory");  // put in
@@ -17,7 +17,7 @@ TEST(NearestNameTest, IsTheOneThatWasMeant) {
   EXPECT_EQ(NearestName("log_level", names), "log-level");
 }
 
-TEST(NearestNameTest, NothingIsProposedThatIsFarAway) {
+TEST(NearestNameTest, NoDistantNameIsProposed) {
   EXPECT_EQ(NearestName("colour", {"memory", "listen"}), "");
   EXPECT_EQ(NearestName("", {"memory"}), "");
   EXPECT_EQ(NearestName("ab", {"cb"}), "");

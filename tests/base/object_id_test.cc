@@ -13,7 +13,7 @@ namespace {
 
 TEST(ObjectIdTest, TheDefaultIsAllZero) { EXPECT_EQ(ObjectId().ToHex(), std::string(40, '0')); }
 
-TEST(ObjectIdTest, HexGoesThereAndBack) {
+TEST(ObjectIdTest, HexSurvivesTheRoundTrip) {
   const std::string hex = "00112233445566778899aabbccddeeff01020304";
   const std::optional<ObjectId> id = ObjectId::FromHex(hex);
   ASSERT_TRUE(id.has_value());
@@ -28,7 +28,7 @@ TEST(ObjectIdTest, HexInCapitalsIsTheSameId) {
             *ObjectId::FromHex("00112233445566778899aabbccddeeff01020304"));
 }
 
-TEST(ObjectIdTest, RefusesWhatIsNotFortyHexDigits) {
+TEST(ObjectIdTest, RefusesTextOtherThanFortyHexDigits) {
   for (const std::string& bad : {std::string(), std::string(39, 'a'), std::string(41, 'a'), std::string(40, 'g'),
                                  std::string(39, 'a') + " ", std::string(40, '\0')}) {
     EXPECT_FALSE(ObjectId::FromHex(bad).has_value()) << bad;

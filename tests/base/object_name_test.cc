@@ -22,7 +22,7 @@ TEST(ObjectNameTest, ANameIsKeptAsItIs) {
   }
 }
 
-TEST(ObjectNameTest, NoneTakesAPointer) {
+TEST(ObjectNameTest, NoNameTakesOnlyAPointer) {
   EXPECT_EQ(sizeof(ObjectName), sizeof(void*));
   const ObjectName none;
   EXPECT_TRUE(none.empty());
@@ -39,7 +39,7 @@ TEST(ObjectNameTest, TheNameOfAnotherObjectIsRefused) {
                                    ", or put the object without it");
 }
 
-TEST(ObjectNameTest, WhatCannotBeShownIsRefused) {
+TEST(ObjectNameTest, AnUnprintableNameIsRefused) {
   for (const std::string& name : {std::string("a\nb"), std::string("a\x1b[2J"), std::string(1, '\0'),
                                   std::string("\x7f"), std::string("a\xff"), std::string("\xc2\x9b")}) {
     EXPECT_FALSE(ObjectName::MayBeKept(name));
@@ -52,7 +52,7 @@ TEST(ObjectNameTest, WhatCannotBeShownIsRefused) {
       "the name 'a\\x0ab' cannot be kept, as it has control characters or is no UTF-8: put the object without it");
 }
 
-TEST(ObjectNameTest, WhatIsTooLongIsRefused) {
+TEST(ObjectNameTest, ATooLongNameIsRefused) {
   const std::string name(ObjectName::kMaxSize + 1, 'x');
   EXPECT_FALSE(ObjectName::MayBeKept(name));
   EXPECT_FALSE(ObjectName::MayBeKept(""));

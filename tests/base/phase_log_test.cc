@@ -41,7 +41,7 @@ TEST_F(PhaseLogTest, APhaseLastsUntilTheNext) {
   EXPECT_EQ(log_.TakeTotals().activities, 0u) << "they were taken";
 }
 
-TEST_F(PhaseLogTest, ActivitiesAndNodesAreApart) {
+TEST_F(PhaseLogTest, ActivitiesAndNodesAreSeparate) {
   Say(Phase::kDirectory, 0, 1, 1);
   Say(Phase::kDirectory, 1, 2, 1);
   Say(Phase::kDirectory, 2, 1, 2);
@@ -52,7 +52,7 @@ TEST_F(PhaseLogTest, ActivitiesAndNodesAreApart) {
   EXPECT_EQ(Of(totals, Phase::kDirectory), Microseconds(10 + 18));
 }
 
-TEST_F(PhaseLogTest, WhatIsSaidBeforeAndAfterCountsForNothing) {
+TEST_F(PhaseLogTest, PhasesOutsideAnActivityAreIgnored) {
   Say(Phase::kData, 1);
   Say(Phase::kDirectory, 2);
   Say(Phase::kOver, 3);
@@ -62,7 +62,7 @@ TEST_F(PhaseLogTest, WhatIsSaidBeforeAndAfterCountsForNothing) {
   EXPECT_EQ(log_.entries().size(), 1u);
 }
 
-TEST_F(PhaseLogTest, SayingAPhaseAgainGoesOnWithIt) {
+TEST_F(PhaseLogTest, ARepeatedPhaseGoesOn) {
   Say(Phase::kDirectory, 0);
   Say(Phase::kDirectory, 4);
   Say(Phase::kOver, 10);
@@ -70,7 +70,7 @@ TEST_F(PhaseLogTest, SayingAPhaseAgainGoesOnWithIt) {
   EXPECT_EQ(log_.entries()[0].length, Microseconds(10));
 }
 
-TEST_F(PhaseLogTest, WhatHasNoRoomIsCountedAndStillInTheTotals) {
+TEST_F(PhaseLogTest, PhasesWithoutRoomAreCountedAndStillInTheTotals) {
   PhaseLog small(1);
   Say(Phase::kDirectory, 0, 1, 1, &small);
   Say(Phase::kData, 1, 1, 1, &small);
@@ -80,7 +80,7 @@ TEST_F(PhaseLogTest, WhatHasNoRoomIsCountedAndStillInTheTotals) {
   EXPECT_EQ(Of(small.TakeTotals(), Phase::kData), Microseconds(2));
 }
 
-TEST_F(PhaseLogTest, AClockOfItsOwnIsAskedInstead) {
+TEST_F(PhaseLogTest, ALogMayHaveAClockOfItsOwn) {
   Time now = Time() + Seconds(5);
   PhaseLog log(10, [&now] { return now; });
   Say(Phase::kDirectory, 1, 1, 1, &log);

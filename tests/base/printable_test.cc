@@ -7,7 +7,7 @@
 namespace tokamak::base {
 namespace {
 
-TEST(PrintableTest, ControlCharactersAndOtherThanUtf8AreEscaped) {
+TEST(PrintableTest, ControlCharactersAndInvalidUtf8AreEscaped) {
   EXPECT_EQ(Printable("plain, gr\xc3\xbcn, \xe2\x82\xac, \xf0\x9f\x99\x82, back\\slash"),
             "plain, gr\xc3\xbcn, \xe2\x82\xac, \xf0\x9f\x99\x82, back\\slash");
   EXPECT_EQ(Printable(std::string("a\nb\tc\x1b[2J\x7f") + '\0'), "a\\x0ab\\x09c\\x1b[2J\\x7f\\x00");
@@ -24,13 +24,13 @@ TEST(PrintableTest, ControlCharactersAndOtherThanUtf8AreEscaped) {
   EXPECT_EQ(Printable("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80");
 }
 
-TEST(PrintableTest, OnlyWhatIsNotUtf8IsEscapedForJson) {
+TEST(PrintableTest, OnlyInvalidUtf8IsEscapedForJson) {
   EXPECT_EQ(ToUtf8("a\n\x1b\xff gr\xc3\xbcn"), "a\n\x1b\\xff gr\xc3\xbcn");
   EXPECT_TRUE(IsUtf8("gr\xc3\xbcn\n"));
   EXPECT_FALSE(IsUtf8("a\xff"));
 }
 
-TEST(PrintableTest, WhatNeedsNoEscapeIsPrintable) {
+TEST(PrintableTest, TextWithoutEscapesIsPrintable) {
   EXPECT_TRUE(IsPrintable(""));
   EXPECT_TRUE(IsPrintable("plain, gr\xc3\xbcn, back\\slash"));
   EXPECT_FALSE(IsPrintable("a\n"));

@@ -29,7 +29,7 @@ TEST(QuadHeapTest, GivesTheLeastFirst) {
   EXPECT_EQ(Drain(&heap), (std::vector<uint64_t>{1, 3, 5, 7, 8, 9}));
 }
 
-TEST(QuadHeapTest, TheFrontMayBeReplacedByWhatBelongsThereOrElsewhere) {
+TEST(QuadHeapTest, TheFrontMayBeReplacedByAnyItem) {
   QuadHeap<Number> heap;
   for (uint64_t value : {2, 4, 6, 8, 10, 12}) heap.Push({value});
   heap.ReplaceFront({3});
@@ -38,7 +38,7 @@ TEST(QuadHeapTest, TheFrontMayBeReplacedByWhatBelongsThereOrElsewhere) {
   EXPECT_EQ(Drain(&heap), (std::vector<uint64_t>{4, 6, 8, 10, 11, 12}));
 }
 
-TEST(QuadHeapTest, WhatIsLeftAfterARemovalIsInOrder) {
+TEST(QuadHeapTest, RemainingItemsAreInOrderAfterARemoval) {
   for (uint64_t size = 0; size < 60; ++size) {
     QuadHeap<Number> heap;
     std::vector<uint64_t> odd;

@@ -36,7 +36,7 @@ TEST(RandomTest, BelowStaysBelowAndReachesAll) {
   for (int i = 0; i < 100; ++i) EXPECT_LT(random.Below((uint64_t{1} << 63) + 1), (uint64_t{1} << 63) + 1);
 }
 
-TEST(RandomTest, BelowNothingIsAMistake) { EXPECT_DEATH(Random(1).Below(0), ""); }
+TEST(RandomTest, BelowZeroIsACheck) { EXPECT_DEATH(Random(1).Below(0), ""); }
 
 TEST(RandomTest, FractionIsAtLeastZeroAndLessThanOne) {
   Random random(3);

@@ -103,7 +103,7 @@ TEST_F(TimerQueueTest, ATaskThatIsDestroyedMayUseTheQueue) {
   EXPECT_TRUE(queue_.empty());
 }
 
-TEST_F(TimerQueueTest, ClearAlsoForgetsWhatDestructorsAdd) {
+TEST_F(TimerQueueTest, ClearAlsoForgetsTasksAddedByDestructors) {
   struct Phoenix {
     TimerQueue* queue;
     int lives;
@@ -120,7 +120,7 @@ TEST_F(TimerQueueTest, ClearAlsoForgetsWhatDestructorsAdd) {
   EXPECT_TRUE(queue_.empty());
 }
 
-TEST_F(TimerQueueTest, ThousandsThatAreRemovedLeaveNothingBehind) {
+TEST_F(TimerQueueTest, ThousandsOfRemovedTasksLeaveNothingBehind) {
   Add(At(1), 1);
   for (int i = 0; i < 100'000; ++i) queue_.Remove(Add(At(2 + i), 2));
   const uint64_t last = Add(At(200'000), 3);
@@ -131,7 +131,7 @@ TEST_F(TimerQueueTest, ThousandsThatAreRemovedLeaveNothingBehind) {
   EXPECT_EQ(ran_, (Order{1, 3}));
 }
 
-TEST_F(TimerQueueTest, ATaskThatTakesThePlaceOfTheOneBeforeMayBeFirstOrLast) {
+TEST_F(TimerQueueTest, ATaskThatReplacesTheFrontMayBeFirstOrLast) {
   Add(At(1), 1);
   Add(At(5), 5);
   queue_.Take()();

@@ -26,7 +26,7 @@ TEST(TraceHashTest, EveryFieldCounts) {
   for (const TraceEvent& other : {time, kind, node, number, size}) EXPECT_NE(HashOf({other}), HashOf({Event()}));
 }
 
-TEST(TraceHashTest, OfAPhaseTheActivityCounts) {
+TEST(TraceHashTest, TheActivityOfAPhaseCounts) {
   TraceEvent phase = Event();
   phase.kind = TraceKind::kPhase;
   TraceEvent other = phase;

@@ -1,4 +1,4 @@
-// What a pull is compared with, measured in the same run: one TCP stream, a Redis GET, and memcpy.
+// The baselines of a pull, measured in the same run: one TCP stream, a Redis GET, and memcpy.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,7 @@ class ByteStream {
   };
   using ReadyCallback = std::function<void(Readiness)>;
 
-  // What is not sent yet is lost, and the peer's end is broken. May be dropped in its callback.
+  // Drops unsent bytes, and breaks the peer's end. May be dropped in its callback.
   virtual ~ByteStream() = default;
 
   // Once, before all else. `on_ready` runs in turns of the loop of its own, as long as something
@@ -48,7 +48,7 @@ struct StreamOptions {
   uint32_t buffer = 0;    // bytes at each end; 0: the system's own choice
 };
 
-// Where peers connect to. Dropping it ends that, and no stream.
+// An address that peers connect to. Dropping it ends that, and no stream.
 class StreamListener {
  public:
   virtual ~StreamListener() = default;
@@ -67,7 +67,7 @@ class ByteStreams {
   virtual absl::StatusOr<std::unique_ptr<StreamListener>> Listen(const StreamOptions& options,
                                                                  AcceptCallback on_accept) = 0;
 
-  // Where nobody listens the stream breaks soon.
+  // Without a listener the stream breaks soon.
   virtual absl::StatusOr<std::unique_ptr<ByteStream>> Connect(const verbs::Address& to,
                                                               const StreamOptions& options) = 0;
 };

@@ -4,12 +4,12 @@
 //   bazel run -c opt //tests/bench:get                               # everything on processor 0
 //   bazel run -c opt //tests/bench:get -- --holder-cpu 0 --getter-cpu 1
 //
-// Two tokd, the holder with the directory; this program is the getter's. Where a wake-up of another
-// processor costs more than all else, placement decides: so everybody is pinned; Redis over TCP is
-// beside the holder, as another node would be, and Redis over a Unix socket beside the getter.
-// Contenders take turns of 20 operations, so that what each leaves to be done is in its own time,
-// and that caches are as warm for one as for another. The objects that are to be got are confirmed:
-// the directory knows them before the turn begins.
+// Two tokd, the holder with the directory; this program is the getter's. On machines where waking
+// another processor costs more than all else, placement decides: so everything is pinned; Redis
+// over TCP is beside the holder, as another node would be, and Redis over a Unix socket beside the
+// getter. Contenders take turns of 20 operations, so that the deferred work of each falls into its
+// own time, and caches are as warm for one as for another. The objects to get are confirmed: the
+// directory knows them before the turn begins.
 //
 //   known get      of an object of which the getter's node asked a moment ago who holds it
 //   get x64        one program that has 64 gets of one object each under way

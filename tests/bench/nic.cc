@@ -1,4 +1,4 @@
-// What the bare software NIC does, beside TCP in the same run: WRITE and READ bandwidth, and the
+// Figures of the bare software NIC, beside TCP in the same run: WRITE and READ bandwidth, and the
 // latency of a small SEND.
 //
 //   bazel run -c opt //tests/bench:nic -- [--json] [--rounds N] [--seconds S]
@@ -7,11 +7,12 @@
 // that a machine that slows down slows all of them down; shown are the median of the rounds, their
 // spread, and the median of the ratios within each round.
 //
-//   write, read    messages of one size from one end's memory to the other's, several in flight; each loop sleeps when idle
+//   write, read    messages of one size from one end's memory to the other's, several in flight;
+//                  each loop sleeps when idle
 //   tcp stream     the same messages one after another on one connection
 //   send           64 B inline to and fro: half of a round trip, median and 99th percentile
 //                  event: loops sleep when idle; busy: they never do
-//                  threads: the NIC has a thread of its own, as in tokd; shared: it works on its owner's
+//                  threads: the NIC has a thread of its own, as in tokd; shared: its owner's thread
 //   tcp ping-pong  the same over a connection, blocking in recv or asking again and again
 //
 // For a profile of the active side: CPUPROFILE=/tmp/nic.prof, built with --config=profile; and

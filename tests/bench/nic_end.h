@@ -25,7 +25,7 @@
 
 namespace tokamak::bench {
 
-// Of both ends alike. Plain bytes: it travels between the two processes.
+// Settings of both ends alike. Plain bytes: it travels between the two processes.
 struct Setting {
   bool busy = false;        // no loop ever sleeps; otherwise all sleep when there is nothing to do
   bool one_thread = false;  // NIC and owner share a loop
@@ -36,7 +36,7 @@ struct Setting {
 
 constexpr uint32_t kSmallMessage = 64;  // bytes: what is sent inline and echoed
 
-// What this process occupies.
+// Memory that this process occupies.
 struct MemoryUse {
   uint64_t allocated = 0;  // bytes that malloc has given out
   uint64_t resident = 0;   // bytes
@@ -72,7 +72,7 @@ class NicEnd final : public os::Poller {
   absl::Status PostReceive(size_t index);
   static constexpr uint64_t kReceive = uint64_t{1} << 63;
 
-  // kSmallMessage bytes, inline; every so often with a completion, whose id is `index`.
+  // Posts kSmallMessage bytes, inline; every few with a completion, whose id is `index`.
   absl::Status PostSmall(size_t index);
 
   // os::Poller

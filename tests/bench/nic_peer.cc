@@ -42,7 +42,7 @@ class Passive final {
   os::EpollLoop& loop() { return end_->loop(); }
 
  private:
-  // What is not accepted is rejected, which the other side reports.
+  // Rejects requests that it does not accept, which the other side reports.
   void Accept(verbs::ConnectionRequest& request) {
     auto queue_pair = end_->AddQueuePair(setting_.echo);
     if (!queue_pair.ok()) {

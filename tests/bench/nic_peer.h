@@ -1,5 +1,5 @@
-// NicPeer is another process with a NicEnd, which listens, accepts queue pairs and, where it is
-// told so, echoes what it receives.
+// NicPeer is another process with a NicEnd, which listens, accepts queue pairs and, on request,
+// echoes what it receives.
 //
 // Thread rule: one thread.
 #pragma once
@@ -37,7 +37,7 @@ class NicPeer final {
   absl::Status Open(const Setting& setting);
   absl::Status Close();
 
-  // Of the other process.
+  // Memory of the other process.
   absl::StatusOr<MemoryUse> Memory();
 
   // Connects as many queue pairs of `end` as the setting says, a few at a time. Runs its loop.

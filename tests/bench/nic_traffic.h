@@ -1,5 +1,5 @@
-// What is measured over connected queue pairs of a NicEnd: WRITEs and READs as a stream, SENDs to
-// and fro.
+// Measurements over connected queue pairs of a NicEnd: WRITEs and READs as a stream, SENDs to and
+// fro.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ class NicLink final {
   absl::StatusOr<std::vector<double>> PingPong(double seconds);
 
   const NicEnd& end() const { return *end_; }
-  // What one queue pair added to this process and to the peer's, in bytes.
+  // Memory that one queue pair added to this process and to the peer's, in bytes.
   MemoryUse here() const { return here_; }
   MemoryUse there() const { return there_; }
 

@@ -18,7 +18,7 @@ namespace tokamak::bench {
 class OwnNode final {
  public:
   // `flags` as tokd takes them; the loop gets the detection that they name. Wrong flags are also
-  // told on standard error. `loop` must outlive it.
+  // reported on standard error. `loop` must outlive it.
   static absl::StatusOr<std::unique_ptr<OwnNode>> Start(os::EpollLoop& loop, const std::vector<std::string>& flags);
 
   node::Node& node() { return daemon_->node(); }

@@ -1,4 +1,4 @@
-// What processes spend on processors, all their threads together.
+// Processor time of processes, all their threads together.
 #pragma once
 
 #include <sys/types.h>

@@ -123,7 +123,7 @@ class Pull final : public Contender {
   bool held_ = false;
 };
 
-// Of the two nodes, in seconds of processors: this process, and the other tokd.
+// Processor time of the two nodes, in seconds: this process, and the other tokd.
 struct ProcessorTime {
   double here = 0;
   double there = 0;
@@ -192,7 +192,7 @@ void PrintRow(const Row& row) {
                                against.ratio, against.best, against.interval.low, against.interval.high);
 }
 
-// Where the time goes: means, in microseconds.
+// Prints the phases: means, in microseconds.
 void PrintPhases(const std::vector<Row>& rows) {
   std::cerr << absl::StrFormat("%-10s %-12s", "size", "mean us");
   for (size_t i = 0; i < base::kPhases; ++i)

@@ -1,4 +1,4 @@
-// What 1,000 queue pairs of one device cost: memory of each, on both sides, and bandwidth of all
+// The cost of 1,000 queue pairs of one device: memory of each, on both sides, and bandwidth of all
 // together against that of one.
 //
 //   bazel run -c opt //tests/bench:queue_pairs -- [--json] [--rounds N] [--seconds S]

@@ -1,4 +1,4 @@
-// What registering memory costs by itself: the least that a transfer with --registration on_demand
+// The cost of registering memory by itself: the least that a transfer with --registration on_demand
 // pays on each side.
 #pragma once
 

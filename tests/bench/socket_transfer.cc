@@ -19,7 +19,7 @@ namespace {
 using Header = std::array<uint8_t, SocketTransfer::kHeaderSize>;
 using Request = std::array<uint8_t, SocketTransfer::kRequestSize>;
 
-// Where each field of a header is.
+// Offsets of the fields of a header.
 constexpr size_t kStatusAt = 4;
 constexpr size_t kIdAt = 8;
 constexpr size_t kGenerationAt = kIdAt + base::ObjectId::kSize;
@@ -248,7 +248,7 @@ class SocketTransfer::Stream final {
     End(absl::AbortedError("another pull on this stream was dropped"));
   }
 
-  // Everything that waits is told `why`.
+  // Ends everything that waits with `why`.
   void End(const absl::Status& why) {
     ended_ = true;
     stream_.reset();

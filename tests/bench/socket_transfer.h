@@ -57,8 +57,8 @@ class SocketTransfer final {
   static constexpr size_t kTunedTurn = 1 << 20;
   static constexpr uint32_t kTunedBuffer = 4 << 20;  // where the kernel lets us choose; otherwise it does
 
-  // What is on the wire, in this order: magic, id; and magic, status, id, generation, size of data,
-  // size of metadata.
+  // On the wire, in this order: magic, id; and magic, status, id, generation, size of data, size of
+  // metadata.
   static constexpr uint32_t kRequestMagic = 0x74736b31;
   static constexpr uint32_t kHeaderMagic = 0x74736b32;
   static constexpr size_t kRequestSize = 4 + base::ObjectId::kSize;
@@ -72,7 +72,7 @@ class SocketTransfer final {
   SocketTransfer(const SocketTransfer&) = delete;
   SocketTransfer& operator=(const SocketTransfer&) = delete;
 
-  // Where peers reach it.
+  // The address for peers.
   const verbs::Address& address() const { return listener_->address(); }
 
   // Brings an object that the peer at `from` holds and this store does not. Dropping the handle

@@ -12,7 +12,7 @@ struct Summary {
   double least = 0, p10 = 0, median = 0, p90 = 0, p99 = 0, most = 0;
 };
 
-// Of at least one value, in its own unit.
+// Takes at least one value, in its own unit.
 Summary Summarise(std::vector<double> values);
 
 }  // namespace tokamak::bench

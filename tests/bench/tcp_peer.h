@@ -2,8 +2,7 @@
 // with.
 //
 // It does one thing after another, as asked: bring bytes, swallow a stream, send a message back.
-// Nothing but the kernel's TCP takes part (TCP_NODELAY, default buffers).
-// Thread rule: one thread.
+// Only the kernel's TCP takes part (TCP_NODELAY, default buffers). Thread rule: one thread.
 #pragma once
 
 #include <sys/types.h>

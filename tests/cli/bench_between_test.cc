@@ -112,7 +112,7 @@ class BenchBetweenTest : public testing::Test {
   std::unique_ptr<TokdProcess> two_;
 };
 
-TEST_F(BenchBetweenTest, TwoSocketsAreBothDirections) {
+TEST_F(BenchBetweenTest, TwoSocketsMeasureBothDirections) {
   const std::string one = one_.Connect().node(), two = two_->Connect().node();
   auto tok = StartWithout({"bench", "--between", one_.socket(), two_->socket(), "--sizes", "1KiB,32KiB,256KiB",
                            "--budget", "2s", "--json"});
@@ -131,7 +131,7 @@ TEST_F(BenchBetweenTest, TwoSocketsAreBothDirections) {
 }
 
 // As on two machines: each program knows the socket of its own node.
-TEST_F(BenchBetweenTest, TheOtherNodesObjectsAreMadeByATokThatServes) {
+TEST_F(BenchBetweenTest, AServingTokMakesTheOtherNodesObjects) {
   const std::string one = one_.Connect().node(), two = two_->Connect().node();
   os::ChildOptions serving;
   serving.argv = {"lib/cli/tok", "--socket", two_->socket(), "tune", "--serve"};
@@ -148,7 +148,7 @@ TEST_F(BenchBetweenTest, TheOtherNodesObjectsAreMadeByATokThatServes) {
   ExpectNothingLeft();
 }
 
-TEST_F(BenchBetweenTest, WhereNobodyServesTheOtherDirectionIsSaidToBeMissing) {
+TEST_F(BenchBetweenTest, TheOtherDirectionIsReportedMissingWithoutAServer) {
   const std::string one = one_.Connect().node(), two = two_->Connect().node();
   // Named in this order, the other one is still the other one.
   ASSERT_EQ(CodeOf(*Start(one_, {"bench", "--between", two, one, "--sizes", "1KiB", "--count", "3"})), 0) << Output();
@@ -161,7 +161,7 @@ TEST_F(BenchBetweenTest, WhereNobodyServesTheOtherDirectionIsSaidToBeMissing) {
   ExpectNothingLeft();
 }
 
-TEST_F(BenchBetweenTest, OneThatIsInterruptedLeavesNothing) {
+TEST_F(BenchBetweenTest, AnInterruptedBenchLeavesNothing) {
   // While it pushes, and while it gets what it made on the other node.
   for (const Origin there : {Origin::kPulled, Origin::kCreatedHere}) {
     Client client = two_->Connect();
@@ -178,7 +178,7 @@ TEST_F(BenchBetweenTest, OneThatIsInterruptedLeavesNothing) {
   }
 }
 
-TEST_F(BenchBetweenTest, OneThatFailsLeavesNothing) {
+TEST_F(BenchBetweenTest, AFailedBenchLeavesNothing) {
   Client client = two_->Connect();
   const std::string name = client.node();
   auto events = client.Subscribe();
@@ -196,7 +196,7 @@ TEST_F(BenchBetweenTest, OneThatFailsLeavesNothing) {
   EXPECT_TRUE(left->empty()) << left->size() << " are left";
 }
 
-TEST_F(BenchBetweenTest, WhatIsWrongIsSaidInOneLine) {
+TEST_F(BenchBetweenTest, MistakesAreReportedInOneLine) {
   const std::string one = one_.Connect().node(), two = two_->Connect().node();
   ExpectFailure(1, one_, {"bench", "--between", one}, {"--between", "both are node"});
   ExpectFailure(1, one_, {"bench", "--between", "nobody"}, {"--between", "no node nobody", "tok nodes"});

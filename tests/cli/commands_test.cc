@@ -36,7 +36,7 @@ constexpr base::Duration kPatience = base::Seconds(60);
 
 class CommandsTest : public testing::Test {
  protected:
-  // What the program that was started last has printed so far.
+  // The output so far of the program started last.
   const std::string& Output() {
     char some[4096];
     for (ssize_t count; (count = read(output_.get(), some, sizeof some)) > 0;) text_.append(some, count);
@@ -125,7 +125,7 @@ TEST_F(CommandsTest, AListFiltersSortsAndPages) {
   EXPECT_TRUE(absl::StrContains(Output(), "--min-size")) << Output();
 }
 
-TEST_F(CommandsTest, AFurtherPageIsTheRestWhateverTheOrder) {
+TEST_F(CommandsTest, AFurtherPageHoldsTheRestWhateverTheOrder) {
   ListFlags flags;
   std::vector<ObjectInfo> objects;
   for (int i = 0; i < 20; ++i) {
@@ -144,7 +144,7 @@ TEST_F(CommandsTest, AFurtherPageIsTheRestWhateverTheOrder) {
 
 // ---- wait
 
-TEST_F(CommandsTest, WaitSaysWhatExistsAndWhatIsMissing) {
+TEST_F(CommandsTest, WaitPrintsExistingAndMissingObjects) {
   Put("a", 1);
   Put("b", 1);
   EXPECT_EQ(Lines({"wait", "a", "b"}), (Strings{"a", "b"}));
@@ -179,7 +179,7 @@ TEST_F(CommandsTest, EventsAreOneALineWithNames) {
   EXPECT_EQ(deleted["id"], IdOf("told").ToHex());
 }
 
-TEST_F(CommandsTest, EventsTellWhichNodesComeAndGoAndOfTheDirectory) {
+TEST_F(CommandsTest, EventsReportNodesThatComeAndGoAndTheDirectory) {
   std::atomic<int> looks{0};
   daemon_.Answer(client::Kind::kNodes, [&](const client::Header& header, const client::FakeDaemon::Bytes&) {
     client::NodesReply reply;
@@ -202,7 +202,7 @@ TEST_F(CommandsTest, EventsTellWhichNodesComeAndGoAndOfTheDirectory) {
   }
 }
 
-TEST_F(CommandsTest, WhatGoesOnEndsByASignalWithoutAWord) {
+TEST_F(CommandsTest, AnEndlessCommandEndsSilentlyByASignal) {
   for (const Strings& command : {Strings{"events"}, Strings{"top", "--interval", "10ms"}}) {
     const auto tok = Start(command);
     AwaitOutput(command[0] == "top" ? "NODE" : "following");
@@ -250,7 +250,7 @@ TEST_F(CommandsTest, ABenchThatIsInterruptedLeavesNothing) {
   EXPECT_EQ(daemon_.statistics().sealed_objects, 0u);
 }
 
-TEST(LatenciesTest, AQuantileIsTheLeastThatSoManyDidNotExceed) {
+TEST(LatenciesTest, AQuantileIsTheLeastValueThatItsShareDoesNotExceed) {
   Latencies latencies;
   EXPECT_EQ(latencies.Quantile(0.5), 0);
   for (int i = 100; i >= 1; --i) latencies.Add(i);

@@ -46,7 +46,7 @@ TEST_F(DemoFilesTest, FilesOfAllClassesComeSortedBySizeWithTheirHashes) {
   EXPECT_EQ(files->front().sha256, "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881");
 }
 
-TEST_F(DemoFilesTest, EmptyFilesLinksAndTooLargeOnesAreLeftOut) {
+TEST_F(DemoFilesTest, EmptyFilesLinksAndTooLargeFilesAreSkipped) {
   Make("a", 10);
   Make("empty", 0);
   Make("large", 5000);
@@ -67,7 +67,7 @@ TEST_F(DemoFilesTest, TheSameFilesGiveTheSameChoice) {
   for (size_t i = 0; i < first->size(); ++i) EXPECT_EQ((*first)[i].path, (*second)[i].path);
 }
 
-TEST_F(DemoFilesTest, NothingToMoveIsSaidWithTheRemedy) {
+TEST_F(DemoFilesTest, AnEmptyChoiceIsReportedWithTheRemedy) {
   for (const std::string& folder : {folder_, folder_ + "/missing"}) {
     const auto files = ChooseFiles({folder}, 1, 1 << 20);
     EXPECT_EQ(files.status().code(), absl::StatusCode::kNotFound);
@@ -75,7 +75,7 @@ TEST_F(DemoFilesTest, NothingToMoveIsSaidWithTheRemedy) {
   }
 }
 
-TEST_F(DemoFilesTest, WhatCannotBeReadIsSaid) {
+TEST_F(DemoFilesTest, UnreadableFilesAreReported) {
   EXPECT_EQ(ReadFile(folder_ + "/missing").status().code(), absl::StatusCode::kNotFound);
   Make("a", 5);
   EXPECT_EQ(ReadFile(folder_ + "/a")->size(), 5u);

@@ -74,8 +74,8 @@ TEST_F(DemoTest, EveryProtocolIsVerifiedAndAKilledHolderIsReplaced) {
   EXPECT_EQ(folder_.Files(), (std::vector<std::string>{"files", "output"}));
 }
 
-// Of the largest file what is missing may all be on its way when the first of it has come.
-TEST_F(DemoTest, AFileThatMayBeThroughIsReplacedByALargerObject) {
+// The missing rest of the largest file may all be on its way when its first bytes have come.
+TEST_F(DemoTest, AFileThatMayHaveArrivedIsReplacedByALargerObject) {
   Make("large", (size_t{4} << 20) + 1);
   ASSERT_EQ(Run({}, {"--from", folder_.Path("files"), "--memory", "128MiB"}), 0) << text_;
   EXPECT_TRUE(absl::StrContains(text_, "a larger object is made up")) << text_;
@@ -84,7 +84,7 @@ TEST_F(DemoTest, AFileThatMayBeThroughIsReplacedByALargerObject) {
   EXPECT_EQ(folder_.Files(), (std::vector<std::string>{"files", "output"}));
 }
 
-TEST_F(DemoTest, NothingToMoveIsSaid) {
+TEST_F(DemoTest, AnEmptyChoiceIsReported) {
   EXPECT_EQ(Run({}, {"--from", folder_.Path("none")}), 1);
   EXPECT_TRUE(absl::StrContains(text_, "--from")) << text_;
   EXPECT_EQ(folder_.Files(), (std::vector<std::string>{"files", "output"}));

@@ -185,7 +185,7 @@ TEST_F(FilesTest, ASocketIsRefused) {
   EXPECT_NE(put.status().message().find("cannot read"), std::string::npos) << put.status();
 }
 
-TEST_F(FilesTest, WhatIsMissingIsSaid) {
+TEST_F(FilesTest, AMissingFileIsReported) {
   const auto put = PutPath(client_, undo_, Path("missing"), "missing");
   EXPECT_TRUE(absl::IsNotFound(put.status())) << put.status();
   EXPECT_FALSE(Get("missing", "out").ok());
@@ -242,7 +242,7 @@ TEST_F(FilesTest, ANameFromElsewhereNeverLeavesThisFolder) {
   }
 }
 
-TEST_F(FilesTest, AnIdStandsForTheNameThatIsKept) {
+TEST_F(FilesTest, AnIdStandsForItsStoredName) {
   Make("a", "1");
   Make("d/b", "2");
   ASSERT_TRUE(PutPath(client_, undo_, Path("a"), "far/greeting").ok());
@@ -260,7 +260,7 @@ TEST_F(FilesTest, AnIdStandsForTheNameThatIsKept) {
   EXPECT_EQ(*RemovePath(client_, IdOf("tree").ToHex()), 2u);
 }
 
-TEST_F(FilesTest, WhereNoNameIsKeptAFolderIsGotByItsNameAlone) {
+TEST_F(FilesTest, AFolderWithoutAStoredNameIsGotByItsNameAlone) {
   Make("d/b", "2");
   const std::string name(PutOptions::kMaxName + 1, 'x');
   ASSERT_TRUE(PutPath(client_, undo_, Path("d"), name).ok());
@@ -275,7 +275,7 @@ TEST_F(FilesTest, WhereNoNameIsKeptAFolderIsGotByItsNameAlone) {
   EXPECT_EQ(*RemovePath(client_, name), 2u);
 }
 
-TEST_F(FilesTest, MetadataThatIsNotOursIsTakenAsAFile) {
+TEST_F(FilesTest, ForeignMetadataIsTreatedAsAFile) {
   for (const std::string metadata : {"", "{", "[1]", R"({"mode": -1})", R"({"mode": "x", "kind": 7})"}) {
     PutRaw("m" + metadata, "bytes", metadata);
     const auto got = Get("m" + metadata, "out");
@@ -292,7 +292,7 @@ TEST_F(FilesTest, FortyHexadecimalDigitsAreAnIdEverywhere) {
   EXPECT_TRUE(*client_.Contains(base::ObjectId::FromName("something")));
 }
 
-TEST_F(FilesTest, NothingStaysWhereAFileCannotBeWritten) {
+TEST_F(FilesTest, AFileThatCannotBeWrittenLeavesNothing) {
   Make("a", "1");
   Make("d/x/y", "1");
   ASSERT_TRUE(PutPath(client_, undo_, Path("a"), "a").ok());
@@ -305,7 +305,7 @@ TEST_F(FilesTest, NothingStaysWhereAFileCannotBeWritten) {
   EXPECT_EQ(Entries(), (std::vector<std::string>{"a", "taken", "taken/x", "taken/x/y"}));
 }
 
-TEST_F(FilesTest, AFileGoesIntoAFolderThatIsThere) {
+TEST_F(FilesTest, AFileGoesIntoAnExistingFolder) {
   PutRaw("far/greeting", "hello", R"({"kind": "file"})");
   fs::create_directory(Path("d"));
   const auto got = Get("far/greeting", "d");
@@ -319,7 +319,7 @@ TEST_F(FilesTest, AFileGoesIntoAFolderThatIsThere) {
   EXPECT_EQ(Entries(), (std::vector<std::string>{"d", "d/greeting"}));
 }
 
-TEST_F(FilesTest, AFolderThatFailsWhileItIsGotLeavesWhatWasThere) {
+TEST_F(FilesTest, AFailedGetOfAFolderKeepsItsFormerFiles) {
   PutRaw("tree", R"({"files": ["a", "new/b", "missing"], "folders": ["empty"]})", R"({"kind": "directory"})");
   PutRaw("tree/a", "young", "");
   PutRaw("tree/new/b", "young", "");
@@ -334,7 +334,7 @@ TEST_F(FilesTest, AFolderThatFailsWhileItIsGotLeavesWhatWasThere) {
   EXPECT_EQ(Entries(), (std::vector<std::string>{"out", "out/a", "out/empty", "out/missing", "out/new", "out/new/b"}));
 }
 
-TEST_F(FilesTest, AFileReplacesOneThatIsThereAndNobodyElsesPart) {
+TEST_F(FilesTest, AFileReplacesAnExistingOneAndNoPartOfAnother) {
   PutRaw("x", "new", "");
   Make("out", "old and longer");
   const std::string part = "out.part" + std::to_string(getpid());
@@ -361,7 +361,7 @@ TEST_F(FilesTest, ALinkIsFollowedAndStays) {
 }
 
 // Through links, so that a mistake would replace the link and not the machine's device.
-TEST_F(FilesTest, ADeviceIsWrittenThroughAndItsErrorSaid) {
+TEST_F(FilesTest, ADeviceIsWrittenThroughAndItsErrorReported) {
   PutRaw("x", "bytes", "");
   fs::create_symlink("/dev/null", Path("null"));
   fs::create_symlink("/dev/full", Path("full"));
@@ -383,7 +383,7 @@ TEST_F(FilesTest, APipeIsWrittenThrough) {
   EXPECT_TRUE(fs::is_fifo(Path("pipe")));
 }
 
-TEST_F(FilesTest, StandardOutputHasTheBytesAlone) {
+TEST_F(FilesTest, StandardOutputHoldsTheBytesAlone) {
   PutRaw("x", std::string("b\0tes", 5), "");
   PutRaw("tree", R"({"files": []})", R"({"kind": "directory"})");
   for (const char* output : {"-", "/dev/stdout", "/proc/self/fd/1"}) {
@@ -474,7 +474,7 @@ TEST_F(FilesTest, AFolderThatCannotBeReadIsNamed) {
   EXPECT_EQ(daemon_.statistics().sealed_objects, 0u);
 }
 
-TEST_F(FilesTest, APrefixRemovesAllThatBeginsWithIt) {
+TEST_F(FilesTest, APrefixRemovesAllNamesThatBeginWithIt) {
   for (const std::string name : {"tree/a", "tree/b", "treetop", "other"}) PutNamed(name, "1", "");
   PutRaw("tree/unnamed", "1", "");
   EXPECT_EQ(*RemovePrefix(client_, "tree/"), 2u);

@@ -42,7 +42,7 @@ class InterruptionTest : public testing::Test {
     auto client = Client::Connect(daemon_.path());
     ASSERT_TRUE(client.ok() && client->Put(IdOf(name), bytes(data), bytes(metadata)).ok());
   }
-  // What is in the folder "out", by name.
+  // The content of the folder "out", by name.
   Strings Written() const {
     Strings names;
     for (const auto& entry : fs::recursive_directory_iterator(Path("out"))) {
@@ -66,8 +66,7 @@ class InterruptionTest : public testing::Test {
     tok_ = *std::move(started);
   }
 
-  // From the request of this number on, those of this kind are not answered any more; that one is
-  // told.
+  // Leaves requests of this kind unanswered from the request of this number on; reports that one.
   std::future<void> HangAt(client::Kind kind, size_t number) {
     auto reached = std::make_shared<std::promise<void>>();
     daemon_.Screen(kind, [reached, number, count = size_t{0}]() mutable {
@@ -101,13 +100,13 @@ class InterruptionTest : public testing::Test {
   std::unique_ptr<os::ChildProcess> tok_;
 };
 
-TEST_F(InterruptionTest, WhatAPutHasPutIsRemoved) {
+TEST_F(InterruptionTest, ObjectsOfAnInterruptedPutAreRemoved) {
   StartPut();
   EXPECT_EQ(Interrupt(SIGTERM), kSaid);
   EXPECT_EQ(daemon_.statistics().sealed_objects, 0u);
 }
 
-TEST_F(InterruptionTest, WhatCannotBeRemovedIsNamedWithTheRemedy) {
+TEST_F(InterruptionTest, ObjectsThatCannotBeRemovedAreNamedWithTheRemedy) {
   StartPut();
   daemon_.Answer(client::Kind::kDelete, [](const client::Header& header, const std::vector<uint8_t>&) {
     return client::EncodeError(header, absl::UnavailableError("the directory is away"));
@@ -138,7 +137,7 @@ TEST_F(InterruptionTest, ASignalThatOneProcessSendsTwiceIsOneRequest) {
   EXPECT_EQ(daemon_.statistics().sealed_objects, 0u);
 }
 
-TEST_F(InterruptionTest, WhatAGetHasWrittenIsRemovedAndWhatWasThereStays) {
+TEST_F(InterruptionTest, FilesOfAnInterruptedGetAreRemovedAndOlderOnesStay) {
   PutRaw("tree", R"({"files": ["a", "sub/b", "third"], "folders": ["empty"]})",
          R"({"name": "tree", "kind": "directory"})");
   PutRaw("tree/a", "young", "");

@@ -23,7 +23,7 @@ TEST(KeysTest, SequencesOfTerminalsAreKeys) {
             (std::vector<Key>{Key::kUp, Key::kDown, Key::kPageDown, Key::kNone, Key::kFirst, Key::kLast, Key::kQuit}));
 }
 
-TEST(KeysTest, NothingOfAnUnknownSequenceIsTakenForAKey) {
+TEST(KeysTest, NoPartOfAnUnknownSequenceIsTakenForAKey) {
   std::string typed = "\033[200~q";
   EXPECT_EQ(Keys::Take(typed), Key::kNone);
   EXPECT_EQ(typed, "");
@@ -45,7 +45,7 @@ class TerminalTest : public testing::Test {
   os::FileDescriptor terminal_;
 };
 
-TEST_F(TerminalTest, AKeyIsReadAsItIsTypedAndTheModeIsSetBack) {
+TEST_F(TerminalTest, AKeyIsReadAsItIsTypedAndTheModeIsRestored) {
   ASSERT_TRUE(terminal_.valid());
   const tcflag_t before = Mode().c_lflag;
   Keys keys(terminal_.get());
@@ -61,7 +61,7 @@ TEST_F(TerminalTest, AKeyIsReadAsItIsTypedAndTheModeIsSetBack) {
   EXPECT_EQ(Mode().c_lflag, before);
 }
 
-TEST(KeysTest, WhatIsNoTerminalIsSaid) {
+TEST(KeysTest, AMissingTerminalIsReported) {
   Keys keys(-1);
   EXPECT_FALSE(keys.Open().ok());
 }

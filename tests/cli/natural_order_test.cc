@@ -20,7 +20,7 @@ TEST(NaturalOrderTest, NumbersInNamesCountAsNumbers) {
   }
 }
 
-TEST(NaturalOrderTest, ZerosInFrontDecideOnlyWhereNothingElseDoes) {
+TEST(NaturalOrderTest, LeadingZerosDecideOnlyBetweenOtherwiseEqualNames) {
   EXPECT_TRUE(NaturallyBefore("n02", "n2"));
   EXPECT_FALSE(NaturallyBefore("n2", "n02"));
   EXPECT_TRUE(NaturallyBefore("n02", "n3"));

@@ -44,7 +44,7 @@ TEST(OutputTest, ProgressIsWholeAtItsEndAndForNothing) {
   EXPECT_NE(FormatProgress("get", 20, 10, 2.0, 4).find("[####]  100 %"), std::string::npos);
 }
 
-TEST(OutputTest, NoBarIsDrawnWhereNoTerminalWatches) {
+TEST(OutputTest, NoBarIsDrawnWithoutATerminal) {
   testing::internal::CaptureStderr();
   {
     Progress progress("put", 100);

@@ -15,7 +15,7 @@
 namespace tokamak::cli {
 namespace {
 
-TEST(PlacesTest, WithoutDevicesEachNodeHasASoftwareNicOfItsOwn) {
+TEST(PlacesTest, EachNodeHasASoftwareNicOfItsOwnByDefault) {
   Places places;
   places.port = 7100;
   places.udp_port = 4800;
@@ -29,7 +29,7 @@ TEST(PlacesTest, WithoutDevicesEachNodeHasASoftwareNicOfItsOwn) {
 }
 
 // As where another user, or another state folder, has a cluster already.
-TEST(PlacesTest, ANetworkOfWhichAPortIsTakenIsLeftToWhoeverHasIt) {
+TEST(PlacesTest, ANetworkWithATakenPortIsAvoided) {
   Places places;
   places.udp_port = 4810;
   const os::FileDescriptor taken(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -50,7 +50,7 @@ TEST(PlacesTest, ANetworkOfWhichAPortIsTakenIsLeftToWhoeverHasIt) {
   EXPECT_EQ((*placed)[1].listen.ToString(), absl::StrCat(*of_two, ".2:7000"));
 }
 
-TEST(PlacesTest, NodesTakeDevicesInTurnAndThoseThatShareOneAreAllPortsApart) {
+TEST(PlacesTest, NodesTakeDevicesInTurnAndPortsDifferOnASharedOne) {
   Places places;
   places.devices = {"soft:udp@127.0.0.5", "soft:udp@127.0.0.6"};
   const auto placed = PlaceNodes(places, 5);
@@ -64,7 +64,7 @@ TEST(PlacesTest, NodesTakeDevicesInTurnAndThoseThatShareOneAreAllPortsApart) {
   }
 }
 
-TEST(PlacesTest, ADeviceThatCannotBeOpenedIsSaid) {
+TEST(PlacesTest, ADeviceThatCannotBeOpenedIsReported) {
   Places places;
   places.devices = {"soft:udp@127.0.0.5", "hard:candy"};
   const auto placed = PlaceNodes(places, 2);
@@ -72,7 +72,7 @@ TEST(PlacesTest, ADeviceThatCannotBeOpenedIsSaid) {
   EXPECT_NE(placed.status().message().find("hard:candy"), std::string::npos) << placed.status();
 }
 
-TEST(PlacesTest, PortsEnd) {
+TEST(PlacesTest, RunningOutOfPortsIsReported) {
   Places places;
   places.devices = {"soft:udp@127.0.0.5"};
   places.port = 65530;

@@ -95,7 +95,7 @@ class TokTest : public testing::Test {
 };
 
 // It names processes to be ended and files to be removed.
-TEST_F(TokTest, AClusterIsNotBelievedThatAnotherUserMayHaveWritten) {
+TEST_F(TokTest, AStateThatAnotherUserMayHaveWrittenIsNotTrusted) {
   Up({"--nodes", "1"});
   const std::string file = Path("st/cluster.json");
   for (const std::string& path : {file, State()}) {
@@ -108,7 +108,7 @@ TEST_F(TokTest, AClusterIsNotBelievedThatAnotherUserMayHaveWritten) {
   EXPECT_EQ(DoJson({"down"})["stopped"], 1);
 }
 
-TEST_F(TokTest, AClusterIsOurOwnWhateverTheUmask) {
+TEST_F(TokTest, AClusterIsPrivateWhateverTheUmask) {
   EXPECT_EQ(Shell("umask 000 && $tok up --nodes 1 --memory 32MiB && $tok ls"), 0) << text_;
   Do({"down"});
 }
@@ -247,8 +247,8 @@ TEST_F(TokTest, AnUpThatIsInterruptedStopsWhatItStarted) {
   EXPECT_FALSE(fs::exists(State()));
 }
 
-// On a terminal; nothing is said elsewhere.
-TEST_F(TokTest, AGetThatWaitsSaysForWhat) {
+// On a terminal; elsewhere it is silent.
+TEST_F(TokTest, AWaitingGetNamesItsObject) {
   Up({"--nodes", "1"});
   EXPECT_EQ(Shell("script -qec \"$tok get tpyo --timeout 2s\" /dev/null"), 1);
   EXPECT_TRUE(absl::StrContains(text_, "tok: tpyo: no node holds it yet")) << text_;
@@ -307,7 +307,7 @@ TEST_F(TokTest, AClusterThatCannotStartLeavesNothing) {
   EXPECT_FALSE(fs::exists(State()));
 }
 
-TEST_F(TokTest, FoldersAboveTheStateFolderAreMadeAndThoseThatWereMadeRemoved) {
+TEST_F(TokTest, MissingFoldersAboveTheStateFolderAreMadeAndRemovedAgain) {
   const auto tok = [&](const Strings& arguments) {
     Strings argv = {"lib/cli/tok", "--state", Path("new/deeper/st")};
     argv.insert(argv.end(), arguments.begin(), arguments.end());
@@ -363,7 +363,7 @@ TEST_F(TokTest, ADamagedStateIsNamed) {
   fs::remove_all(State());
 }
 
-TEST_F(TokTest, WhateverHappensAUserGetsOneLineAndAnExitCode) {
+TEST_F(TokTest, EveryErrorIsOneLineAndAnExitCode) {
   const json up = Up({"--nodes", "2"});
   Make("greeting", "hello");
   Make("bad\xff", "odd");
@@ -435,7 +435,7 @@ TEST_F(TokTest, FlagsReachEachDaemonWithItsName) {
   EXPECT_GT(fs::file_size(Path("node2.pcap")), 100u);
 }
 
-TEST_F(TokTest, WrongUseIsSaidInOneLine) {
+TEST_F(TokTest, WrongUseIsReportedInOneLine) {
   ExpectFailure(2, {}, {"give a command: up, down,", "tok --help"});
   ExpectFailure(2, {"frobnicate"}, {"there is no command frobnicate (see tok --help)"});
   ExpectFailure(2, {"lss"}, {"did you mean ls?", "tok --help"});

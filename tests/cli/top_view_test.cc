@@ -76,7 +76,7 @@ TEST(TopViewTest, ShowsATitleTheTotalAndEveryNodeInNaturalOrder) {
   EXPECT_TRUE(absl::StartsWith(lines[6], "n10 ")) << lines[6];
 }
 
-TEST(TopViewTest, WhatAnOperatorShouldKnowComesBeforeThatANodeIsAlive) {
+TEST(TopViewTest, ANodesTroubleIsShownBeforeItsBeingAlive) {
   for (const auto& [number, word] : {std::pair("draining", "draining"), std::pair("fenced", "fenced"),
                                      std::pair("directory_away", "directory away")}) {
     ClusterView view = View({Node("a", 1, 0)});
@@ -126,7 +126,7 @@ TEST(TopViewTest, NodesBeyondTheScreenAreScrolledTo) {
   EXPECT_EQ(Lines(View({}), {100, 2, 0}).size(), 2u);
 }
 
-TEST(TopViewTest, SeveralRailsAreShownEachForItself) {
+TEST(TopViewTest, SeveralRailsAreShownSeparately) {
   TopRates rates;
   ClusterView view = View({Node("n1", 1000, 0)});
   EXPECT_FALSE(Has(Lines(view)[1], "RAILS"));
@@ -139,7 +139,7 @@ TEST(TopViewTest, SeveralRailsAreShownEachForItself) {
   EXPECT_EQ(TopToJson(view, rates)["nodes"][0]["rails_bytes_per_second"], json({1 << 20, 2 << 20}));
 }
 
-TEST(TopViewTest, JsonHasTheSame) {
+TEST(TopViewTest, JsonHoldsTheSameValues) {
   TopRates rates;
   rates.Add(View({Node("n1", 1000, 0)}));
   const ClusterView view = View({Node("n1", 2000, 1 << 20), Dead("n2", NodeState::kSilent, 12)});

@@ -1,5 +1,4 @@
-// What two programs that tune say to each other comes back as it was said, and other bytes are
-// refused.
+// Messages between two programs that tune come back as they were sent, and other bytes are refused.
 #include <string>
 #include <vector>
 
@@ -10,7 +9,7 @@
 namespace tokamak::cli::tune {
 namespace {
 
-TEST(TuneAskTest, ComesBackAsItWasSaid) {
+TEST(TuneAskTest, MessagesComeBackUnchanged) {
   const std::vector<TestObject> objects = {{ObjectId::FromName("a"), 1024}, {ObjectId::FromName("b"), 7}};
   const auto read = DecodeAsk(EncodeAsk(objects), 2000);
   ASSERT_TRUE(read.ok()) << read.status();

@@ -138,7 +138,7 @@ TEST_F(TuneTest, TheOtherNodeMayBeServedByAnotherTok) {
   }
 }
 
-TEST_F(TuneTest, WhereNobodyServesNothingIsLeft) {
+TEST_F(TuneTest, AFailedTuneWithoutAServerLeavesNothing) {
   Start();
   ExpectFailure(1, {"--socket", two_->socket(), "tune", "--peer", one_->Connect().node()}, {"tok tune --serve"});
   const auto objects = two_->Connect().List();
@@ -146,7 +146,7 @@ TEST_F(TuneTest, WhereNobodyServesNothingIsLeft) {
   EXPECT_TRUE(objects->empty());
 }
 
-TEST_F(TuneTest, AStoreWithoutRoomIsSaidAtOnceAndNothingIsLeft) {
+TEST_F(TuneTest, AStoreWithoutRoomIsReportedAtOnceAndNothingIsLeft) {
   Start();
   const Strings tune = {"--socket", two_->socket(), "tune", "--peer-socket", one_->socket(), "--budget", "2s"};
   for (TokdProcess* full : {one_.get(), two_.get()}) {
@@ -166,7 +166,7 @@ TEST_F(TuneTest, AStoreWithoutRoomIsSaidAtOnceAndNothingIsLeft) {
   EXPECT_TRUE(two_->Connect().List()->empty());
 }
 
-TEST_F(TuneTest, AnAdaptiveNodeCountsWhatItTries) {
+TEST_F(TuneTest, AnAdaptiveNodeCountsItsTrials) {
   Start({"--policy", "adaptive:eager:1KiB,read"});
   EXPECT_TRUE(absl::StrContains(one_->log(), "policy: adaptive, begins with eager:1KiB,read, as given")) << one_->log();
   Client from = one_->Connect(), to = two_->Connect();
@@ -187,7 +187,7 @@ TEST_F(TuneTest, AnAdaptiveNodeCountsWhatItTries) {
   EXPECT_EQ(daemon::Number(from, "engine0_adaptive_pulls_total"), 0u);
 }
 
-TEST_F(TuneTest, WhatIsWrongIsSaidInOneLine) {
+TEST_F(TuneTest, MistakesAreReportedInOneLine) {
   Start();
   const Strings tune = {"--socket", two_->socket(), "tune", "--peer-socket", one_->socket()};
   const auto with = [&](const Strings& more) {

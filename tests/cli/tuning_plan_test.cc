@@ -59,7 +59,7 @@ TEST_F(TuningPlanTest, ThereIsNoTableBeforeTheFirstRounds) {
   EXPECT_EQ(plan_.samples(), kFullRounds * 45);
 }
 
-TEST_F(TuningPlanTest, WhatHasNoNoiseIsKnownAtOnce) {
+TEST_F(TuningPlanTest, ACrossoverWithoutNoiseIsKnownAtOnce) {
   for (size_t i = 0; i < kFullRounds; ++i) Round(0);
   const transport::PolicyFit fit = plan_.Fit();
   ASSERT_EQ(fit.crossovers.size(), 1u);
@@ -91,7 +91,7 @@ TEST_F(TuningPlanTest, NoiseIsMeasuredAwayAroundTheCrossover) {
   EXPECT_GT(plan_.times().size(), 15u);
 }
 
-TEST_F(TuningPlanTest, ATableIsNotKnownWhileItsMediansAreNot) {
+TEST_F(TuningPlanTest, ATableIsUnknownWhileItsMediansAre) {
   for (size_t i = 0; i < kFullRounds; ++i) Round(1);
   EXPECT_GT(plan_.Fit().error, kKnownError);
   EXPECT_FALSE(TuningPlan::IsKnown(plan_.Fit()));
@@ -109,7 +109,7 @@ TEST_F(TuningPlanTest, ItsMemoryIsBounded) {
   EXPECT_TRUE(plan.NextRound().empty()) << "there is nothing left to learn";
 }
 
-TEST(OneSizeTest, IsATableOfOneStep) {
+TEST(OneSizeTest, OneSizeGivesATableOfOneStep) {
   TuningPlan plan(1024, 1500, base::Random(1));
   for (size_t i = 0; i < kFullRounds; ++i) {
     for (const Probe& probe : plan.NextRound()) plan.Note(probe, TimeOf(probe));

@@ -22,7 +22,7 @@ class UndoTest : public testing::Test {
   Undo undo_;
 };
 
-TEST_F(UndoTest, WhatWasDoneIsReversedTheLastFirst) {
+TEST_F(UndoTest, StepsAreReversedTheLastFirst) {
   ASSERT_TRUE(Do("a").ok() && Do("b").ok());
   EXPECT_TRUE(undo_.TakeBack().ok());
   EXPECT_EQ(reversed_, "ba");
@@ -30,14 +30,14 @@ TEST_F(UndoTest, WhatWasDoneIsReversedTheLastFirst) {
   EXPECT_EQ(reversed_, "ba");
 }
 
-TEST_F(UndoTest, WhatIsCompleteStays) {
+TEST_F(UndoTest, CompletedWorkStays) {
   ASSERT_TRUE(Do("a").ok());
   EXPECT_TRUE(undo_.Complete().ok());
   EXPECT_TRUE(undo_.TakeBack().ok());
   EXPECT_EQ(reversed_, "");
 }
 
-TEST_F(UndoTest, AStepThatFailsIsNotReversedButThoseBeforeItAre) {
+TEST_F(UndoTest, AFailedStepIsNotReversedButEarlierOnesAre) {
   ASSERT_TRUE(Do("a").ok());
   const auto fails = [] { return absl::NotFoundError("gone"); };
   EXPECT_TRUE(absl::IsNotFound(undo_.Do(fails, [this] {
@@ -49,13 +49,13 @@ TEST_F(UndoTest, AStepThatFailsIsNotReversedButThoseBeforeItAre) {
   EXPECT_EQ(reversed_, "a");
 }
 
-TEST_F(UndoTest, AReversalThatFailsIsSaidAndTheOthersAreRun) {
+TEST_F(UndoTest, AFailedReversalIsReportedAndTheOthersRun) {
   ASSERT_TRUE(Do("a").ok() && Do("b", absl::PermissionDeniedError("no")).ok() && Do("c").ok());
   EXPECT_TRUE(absl::IsPermissionDenied(undo_.TakeBack()));
   EXPECT_EQ(reversed_, "cba");
 }
 
-TEST_F(UndoTest, WhereTheDaemonIsGoneTheOthersAreNotTried) {
+TEST_F(UndoTest, OtherReversalsAreNotTriedOnceTheDaemonIsGone) {
   ASSERT_TRUE(Do("a").ok() && Do("b", absl::UnavailableError("gone")).ok() && Do("c").ok());
   EXPECT_TRUE(absl::IsUnavailable(undo_.TakeBack()));
   EXPECT_EQ(reversed_, "cb");

@@ -25,7 +25,7 @@ TEST(TokVerbsTest, DevicesHaveAddressesThatFollowEachOther) {
   EXPECT_EQ(options->ToString(), "address=10.0.0.255+10.0.1.0");
 }
 
-TEST(TokVerbsTest, FaultsAreHandedOn) {
+TEST(TokVerbsTest, FaultsArePassedOn) {
   CommandFlags flags;
   flags.loss = "1%";
   flags.corrupt = "0.5%";
@@ -68,7 +68,7 @@ TEST(TokVerbsTest, ASanitizersRuntimeStaysBeforeIt) {
   EXPECT_EQ(WithPreload("/x/ours.so", "libtsan.so.2"), "libtsan.so.2:/x/ours.so");
 }
 
-TEST(TokVerbsTest, APathThatTheDynamicLinkerWouldTakeApartIsRefused) {
+TEST(TokVerbsTest, APathThatTheDynamicLinkerWouldSplitIsRefused) {
   for (const char* folder : {"a b", "a:b"}) {
     const std::string path = std::string(std::getenv("TEST_TMPDIR")) + "/" + folder;
     ASSERT_TRUE(std::filesystem::create_directories(path));
@@ -111,7 +111,7 @@ class ProgramFileTest : public testing::Test {
   }
 };
 
-TEST_F(ProgramFileTest, AProgramOfMuslIsToldByItsDynamicLinker) {
+TEST_F(ProgramFileTest, AProgramOfMuslIsRecognisedByItsDynamicLinker) {
   const std::string own = Copy("own", "", "");
   EXPECT_EQ(FindProgramFile(own).reach, Reach::kWhole);
   const std::string musl = Copy("musl", Linker(), "/lib/ld-musl-any.so.1");
@@ -144,7 +144,7 @@ TEST_F(ProgramFileTest, AProgramWithoutADynamicLinkerIsStatic) {
   EXPECT_EQ(FindProgramFile(own).reach, Reach::kStatic);
 }
 
-TEST_F(ProgramFileTest, AnotherUsersProgramThatGivesItsRightsIsTold) {
+TEST_F(ProgramFileTest, AnotherUsersSetuidProgramIsRecognised) {
   const std::string own = Copy("own", "", "");
   std::filesystem::permissions(own, std::filesystem::perms::owner_all | std::filesystem::perms::set_uid);
   EXPECT_EQ(FindProgramFile(own).reach, Reach::kWhole) << "it is ours";
@@ -171,7 +171,7 @@ TEST_F(ProgramFileTest, ProgramsAreFoundAsAShellFindsThem) {
             Reach::kWhole);
 }
 
-TEST(TokVerbsTest, ASharedObjectThatIsNotThereIsSaidWithItsPlace) {
+TEST(TokVerbsTest, AMissingSharedObjectIsReportedWithItsPlace) {
   const auto found = FindSharedObject("/nowhere/ours.so");
   ASSERT_FALSE(found.ok());
   EXPECT_NE(found.status().message().find("/nowhere/ours.so"), std::string::npos);

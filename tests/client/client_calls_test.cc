@@ -1,5 +1,5 @@
-// What a call costs a program in system calls, counted: one each way. Only this thread's are
-// counted, so the daemon's are not.
+// System calls of a program for each call, counted: one each way. Only this thread's are counted,
+// so the daemon's are not.
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -61,7 +61,7 @@ class ClientCallsTest : public testing::Test {
   Client client_ = *Client::Connect(daemon_.path());
 };
 
-TEST_F(ClientCallsTest, ACallIsOneEachWay) {
+TEST_F(ClientCallsTest, ACallIsOneSystemCallEachWay) {
   ASSERT_TRUE(client_.Contains(SampleId(1)).ok());
   Expect(1, 1);
   ASSERT_TRUE(client_.Put(SampleId(1), SampleBytes()).ok());
@@ -70,7 +70,7 @@ TEST_F(ClientCallsTest, ACallIsOneEachWay) {
   Expect(1, 1);
 }
 
-TEST_F(ClientCallsTest, ACallOfAClientThatReconnectsIsOneEachWayToo) {
+TEST_F(ClientCallsTest, ACallOfAClientThatReconnectsIsOneSystemCallEachWayToo) {
   ClientOptions reconnecting;
   reconnecting.reconnect = true;
   Client client = *Client::Connect(daemon_.path(), reconnecting);
@@ -79,7 +79,7 @@ TEST_F(ClientCallsTest, ACallOfAClientThatReconnectsIsOneEachWayToo) {
   Expect(1, 1);
 }
 
-TEST_F(ClientCallsTest, WhoSpinsDoesNotSleepForWhatComesAtOnce) {
+TEST_F(ClientCallsTest, ASpinningClientDoesNotSleepForAnEarlyAnswer) {
   ClientOptions spinning;
   spinning.spin = kSoon;
   Client client = *Client::Connect(daemon_.path(), spinning);
@@ -90,7 +90,7 @@ TEST_F(ClientCallsTest, WhoSpinsDoesNotSleepForWhatComesAtOnce) {
   EXPECT_EQ(calls.polls, 0);
 }
 
-TEST_F(ClientCallsTest, WhoSpinsSleepsInTheEnd) {
+TEST_F(ClientCallsTest, ASpinningClientSleepsInTheEnd) {
   ClientOptions spinning;
   spinning.spin = std::chrono::milliseconds(1);
   Client client = *Client::Connect(daemon_.path(), spinning);
@@ -99,7 +99,7 @@ TEST_F(ClientCallsTest, WhoSpinsSleepsInTheEnd) {
   EXPECT_EQ(calls.waits, 1);
 }
 
-TEST_F(ClientCallsTest, AnObjectThatIsNotClaimedIsOneEachWay) {
+TEST_F(ClientCallsTest, AnUnclaimedObjectIsOneSystemCallEachWay) {
   PutOptions unclaimed;
   unclaimed.claim = false;
   MutableBuffer buffer = *client_.Create(SampleId(1), 1024, {}, unclaimed);

@@ -48,7 +48,7 @@ class ClientErrorsTest : public testing::Test {
   uint64_t unanswered_ = 0;  // of the daemon's thread until the call has ended
 };
 
-TEST(ClientWithoutDaemonTest, SaysHowToStartOne) {
+TEST(ClientWithoutDaemonTest, AMissingDaemonIsReportedWithTheWayToStartOne) {
   const Status status = Client::Connect("/tmp/no-such-tokamak-socket").status();
   EXPECT_EQ(status.code(), StatusCode::kUnavailable);
   EXPECT_THAT(status.message(), HasSubstr("start one with tokd --socket /tmp/no-such-tokamak-socket"));
@@ -92,7 +92,7 @@ TEST_F(ClientErrorsTest, AMissingDescriptorIsRefused) {
   EXPECT_THAT(Client::Connect(daemon_.path()).status().message(), HasSubstr("sent 1 descriptors"));
 }
 
-TEST_F(ClientErrorsTest, AListThatDoesNotGoOnEnds) {
+TEST_F(ClientErrorsTest, AListWithoutProgressEnds) {
   ListReply again;
   again.objects.resize(2);
   again.objects[0].id = SampleId(1);
@@ -126,7 +126,7 @@ TEST_F(ClientErrorsTest, ALateAnswerGoesToNobodyElse) {
   EXPECT_TRUE(client.status().ok());
 }
 
-TEST_F(ClientErrorsTest, WhatALateGetPinnedIsReleased) {
+TEST_F(ClientErrorsTest, PinsOfALateGetAreReleased) {
   Client client = Connect(Impatient());
   ASSERT_TRUE(client.Put(SampleId(1), SampleBytes()).ok());
   daemon_.Answer(Kind::kGet, Silence());
@@ -142,7 +142,7 @@ TEST_F(ClientErrorsTest, WhatALateGetPinnedIsReleased) {
   EXPECT_EQ(released, std::vector<base::ObjectId>{SampleId(1)});
 }
 
-TEST_F(ClientErrorsTest, WhatALateCreateReservedIsAborted) {
+TEST_F(ClientErrorsTest, TheReservationOfALateCreateIsAborted) {
   Client client = Connect(Impatient());
   daemon_.Answer(Kind::kCreate, Silence());
   EXPECT_EQ(client.Create(SampleId(1), 10).status().code(), StatusCode::kDeadlineExceeded);
@@ -252,7 +252,7 @@ TEST_F(ClogTest, GetsArePolledAndCancelledWithoutWaiting) {
   EXPECT_EQ(daemon_.statistics().waiting, 0u) << "what was cancelled";
 }
 
-TEST_F(ClogTest, WhatIsDroppedMeanwhileIsAbortedAndReleasedWithoutWaiting) {
+TEST_F(ClogTest, BuffersDroppedMeanwhileAreAbortedAndReleasedWithoutWaiting) {
   Client client = Connect(Impatient());
   ASSERT_TRUE(client.Put(SampleId(1), SampleBytes()).ok());
   Buffer sealed = *client.Get(SampleId(1), std::chrono::seconds(10));
@@ -269,7 +269,7 @@ TEST_F(ClogTest, WhatIsDroppedMeanwhileIsAbortedAndReleasedWithoutWaiting) {
   EXPECT_EQ(client.Stat(SampleId(1))->object.pins, 0);
 }
 
-TEST_F(ClientErrorsTest, AnIdleClientKnowsThatItsDaemonHasGone) {
+TEST_F(ClientErrorsTest, AnIdleClientNoticesThatItsDaemonHasGone) {
   const Client client = Connect();
   EXPECT_TRUE(client.status().ok());
   daemon_.Disconnect();
@@ -277,8 +277,8 @@ TEST_F(ClientErrorsTest, AnIdleClientKnowsThatItsDaemonHasGone) {
   EXPECT_THAT(client.status().message(), HasSubstr("connect again"));
 }
 
-// What the daemon sent last is still there to be read.
-TEST_F(ClientErrorsTest, AnIdleClientKnowsThatItsDaemonHasGoneBehindWhatItSaid) {
+// The daemon's last message is still there to be read.
+TEST_F(ClientErrorsTest, AnIdleClientNoticesThatItsDaemonHasGoneBehindItsLastWords) {
   const Client client = Connect();
   daemon_.SendToAll(Encode(999, ContainsReply()));
   daemon_.Disconnect();
@@ -304,7 +304,7 @@ TEST_F(ClientErrorsTest, MemoryOutsideOfTheArenaIsNotTouched) {
   }
 }
 
-TEST_F(ClientErrorsTest, AnswersForAnotherNumberOfObjectsAreAnError) {
+TEST_F(ClientErrorsTest, AnswersForAWrongNumberOfObjectsAreAnError) {
   Client client = Connect();
   daemon_.Answer(Kind::kGet, Always(GetReply()));
   daemon_.Answer(Kind::kCreateAndSeal, Always(CreateAndSealReply()));
@@ -314,7 +314,7 @@ TEST_F(ClientErrorsTest, AnswersForAnotherNumberOfObjectsAreAnError) {
   EXPECT_EQ(client.Wait({SampleId(1)}, 1, std::chrono::seconds(1)).status().code(), StatusCode::kInternal);
 }
 
-TEST_F(ClientErrorsTest, WhatIsNotClaimedEndsWithItsDaemon) {
+TEST_F(ClientErrorsTest, AnUnclaimedObjectEndsWithItsDaemon) {
   Client client = Connect();
   PutOptions unclaimed;
   unclaimed.claim = false;
@@ -325,7 +325,7 @@ TEST_F(ClientErrorsTest, WhatIsNotClaimedEndsWithItsDaemon) {
   EXPECT_EQ(buffer.Seal().code(), StatusCode::kUnavailable);
 }
 
-TEST_F(ClientErrorsTest, AnotherSizeThanAskedForIsAnError) {
+TEST_F(ClientErrorsTest, AWrongSizeIsAnError) {
   Client client = Connect();
   CreateReply reply;
   reply.location = {0, 5, 0};
@@ -334,7 +334,7 @@ TEST_F(ClientErrorsTest, AnotherSizeThanAskedForIsAnError) {
   EXPECT_EQ(client.Create(SampleId(1), 10).status().code(), StatusCode::kInternal);
 }
 
-TEST_F(ClientErrorsTest, ADaemonThatViolatesTheProtocolIsLeft) {
+TEST_F(ClientErrorsTest, ADaemonThatViolatesTheProtocolIsDisconnected) {
   for (const Bytes& malformed : {Bytes{1, 2, 3}, Encode(999, ContainsReply()), Encode(2, StatReply()),
                                  Frame(
                                      [] {

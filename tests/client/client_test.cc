@@ -31,8 +31,7 @@ class ClientTest : public testing::Test {
  protected:
   ClientTest() : client_(*Client::Connect(daemon_.path())) {}
 
-  // What the client did without waiting for an answer is done when this call, behind it, is
-  // answered.
+  // Awaits the end of the client's requests without answers: this call, behind them, is answered.
   void Settle() { ASSERT_TRUE(client_.Contains(SampleId(0)).ok()); }
 
   static PutOptions Unclaimed() {
@@ -56,7 +55,7 @@ TEST_F(ClientTest, KnowsItsNode) {
   EXPECT_TRUE(client_.status().ok());
 }
 
-TEST_F(ClientTest, WhatWasPutIsReadInPlace) {
+TEST_F(ClientTest, AnObjectIsReadInPlace) {
   ASSERT_EQ(client_.Put(SampleId(1), AsBytes("data"), AsBytes("metadata")), Status());
   const Result<Buffer> buffer = client_.Get(SampleId(1), kSoon);
   ASSERT_TRUE(buffer.ok()) << buffer.status();
@@ -100,7 +99,7 @@ TEST_F(ClientTest, AbortingIsPossibleOnce) {
   EXPECT_EQ(buffer.Seal().code(), StatusCode::kFailedPrecondition);
 }
 
-TEST_F(ClientTest, AnObjectThatIsNotClaimedIsPutWhenItIsSealed) {
+TEST_F(ClientTest, AnUnclaimedObjectIsPutWhenItIsSealed) {
   Result<MutableBuffer> buffer = client_.Create(SampleId(1), 5, AsBytes("about"), Unclaimed());
   ASSERT_TRUE(buffer.ok()) << buffer.status();
   EXPECT_EQ(daemon_.statistics().unsealed_objects, 0u);
@@ -115,7 +114,7 @@ TEST_F(ClientTest, AnObjectThatIsNotClaimedIsPutWhenItIsSealed) {
   EXPECT_EQ(read.metadata(), AsBytes("about"));
 }
 
-TEST_F(ClientTest, OfTwoThatAreNotClaimedTheFirstThatIsSealedHasTheId) {
+TEST_F(ClientTest, TheFirstSealedOfTwoUnclaimedObjectsHasTheId) {
   MutableBuffer first = *client_.Create(SampleId(1), 0, {}, Unclaimed());
   MutableBuffer second = *client_.Create(SampleId(1), 10, {}, Unclaimed());
   ASSERT_EQ(second.Seal(), Status());
@@ -123,7 +122,7 @@ TEST_F(ClientTest, OfTwoThatAreNotClaimedTheFirstThatIsSealedHasTheId) {
   EXPECT_EQ(client_.Get(SampleId(1), kSoon)->data().size(), 10u);
 }
 
-TEST_F(ClientTest, WhatIsNotClaimedIsAbortedWithoutTheDaemon) {
+TEST_F(ClientTest, AnUnclaimedObjectIsAbortedWithoutTheDaemon) {
   { const MutableBuffer dropped = *client_.Create(SampleId(1), 100, {}, Unclaimed()); }
   MutableBuffer aborted = *client_.Create(SampleId(1), 100, {}, Unclaimed());
   EXPECT_EQ(aborted.Abort(), Status());
@@ -133,7 +132,7 @@ TEST_F(ClientTest, WhatIsNotClaimedIsAbortedWithoutTheDaemon) {
   EXPECT_FALSE(*client_.Contains(SampleId(1)));
 }
 
-TEST_F(ClientTest, OnlySmallObjectsAreNotClaimed) {
+TEST_F(ClientTest, OnlySmallObjectsAreUnclaimed) {
   const std::vector<uint8_t> metadata(10);
   const MutableBuffer small = *client_.Create(SampleId(1), kMaxInlineBytes - 10, metadata, Unclaimed());
   EXPECT_EQ(daemon_.statistics().unsealed_objects, 0u);
@@ -180,7 +179,7 @@ TEST_F(ClientTest, ABufferOutlivesItsClient) {
   EXPECT_EQ(pins(), 0u);
 }
 
-TEST_F(ClientTest, WhatADeadClientHeldIsGivenBack) {
+TEST_F(ClientTest, PinsOfADeadClientAreReturned) {
   ASSERT_TRUE(client_.Put(SampleId(1), AsBytes("x")).ok());
   MutableBuffer unsealed = *client_.Create(SampleId(2), 10);
   const Buffer pinned = *client_.Get(SampleId(1), kSoon);
@@ -207,7 +206,7 @@ TEST_F(ClientTest, AGetEndsByItsTimeOut) {
   EXPECT_TRUE(client_.status().ok());
 }
 
-TEST_F(ClientTest, AMultiGetReturnsWhatIsThereInOrder) {
+TEST_F(ClientTest, AMultiGetReturnsThePresentObjectsInOrder) {
   ASSERT_TRUE(client_.Put(SampleId(2), AsBytes("two")).ok());
   const auto buffers = client_.Get({SampleId(1), SampleId(2)}, kShort);
   ASSERT_EQ(buffers.size(), 2u);
@@ -217,7 +216,7 @@ TEST_F(ClientTest, AMultiGetReturnsWhatIsThereInOrder) {
   EXPECT_EQ(pins(), 1u);
 }
 
-TEST_F(ClientTest, MoreObjectsThanOneRequestTakesArePutListedAndGot) {
+TEST_F(ClientTest, ObjectsBeyondOneRequestArePutListedAndGot) {
   const size_t count = kMaxIds + 10;
   std::vector<PutObject> objects;
   std::vector<ObjectId> ids;
@@ -328,7 +327,7 @@ TEST_F(ClientTest, ObjectsAreLookedAtDeletedAndEvicted) {
   EXPECT_EQ(cluster->nodes[1].unheard_for, std::chrono::seconds(7));
 }
 
-TEST_F(ClientTest, AWaitSaysWhichObjectsExist) {
+TEST_F(ClientTest, AWaitReturnsTheExistingObjects) {
   ASSERT_TRUE(client_.Put(SampleId(2), AsBytes("x")).ok());
   const auto ready = client_.Wait({SampleId(1), SampleId(2)}, 1, kSoon);
   ASSERT_TRUE(ready.ok());
@@ -336,7 +335,7 @@ TEST_F(ClientTest, AWaitSaysWhichObjectsExist) {
   EXPECT_EQ(client_.Wait(std::vector<ObjectId>(kMaxIds + 1), 1, kSoon).status().code(), StatusCode::kInvalidArgument);
 }
 
-TEST_F(ClientTest, ASubscriptionHearsOfObjects) {
+TEST_F(ClientTest, ASubscriptionReportsObjects) {
   Subscription subscription = *client_.Subscribe();
   ASSERT_TRUE(client_.Put(SampleId(1), AsBytes("12345")).ok());
   const Result<Events> events = subscription.Next(kSoon);

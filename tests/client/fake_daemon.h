@@ -1,6 +1,6 @@
 // FakeDaemon answers clients from a real store, alone, and misbehaves where a test asks it to.
 //
-// Thread rule: one thread, the test's, but for AwaitGets; the daemon itself runs on a thread of its
+// Thread rule: one thread, the test's, except AwaitGets; the daemon itself runs on a thread of its
 // own.
 #pragma once
 
@@ -30,7 +30,7 @@ class FakeDaemon final {
   static constexpr uint64_t kCapacity = 1024 * 1024;
 
   using Bytes = std::vector<uint8_t>;
-  // What to send instead of the usual answer; nothing for silence.
+  // The bytes to send instead of the usual answer; nullopt for silence.
   using Script = std::function<std::optional<Bytes>(const Header& header, const Bytes& frame)>;
 
   FakeDaemon();

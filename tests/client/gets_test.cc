@@ -29,7 +29,7 @@ class GetsTest : public testing::Test {
  protected:
   void Put(int n) { ASSERT_TRUE(client_.Put(SampleId(n), SampleBytes()).ok()); }
   uint64_t Begin(Gets& gets, int n, Timeout timeout = kSoonEnough) { return *gets.Begin(SampleId(n), timeout); }
-  // What was sent before has been handled, and what came of it has been read.
+  // Awaits that earlier messages have been handled, and their answers read.
   void Settle() { ASSERT_TRUE(client_.Contains(SampleId(0)).ok()); }
   uint64_t pins() {
     Settle();
@@ -59,7 +59,7 @@ TEST_F(GetsTest, AnswersComeInTheOrderOfTheObjects) {
   EXPECT_EQ(pins(), 2u);
 }
 
-TEST_F(GetsTest, NextPolls) {
+TEST_F(GetsTest, NextMayPoll) {
   Gets gets(client_);
   Begin(gets, 1);
   EXPECT_EQ(gets.Next(kNow).status().code(), StatusCode::kDeadlineExceeded);
@@ -71,7 +71,7 @@ TEST_F(GetsTest, NextPolls) {
   EXPECT_EQ(gets.Next(kSoonEnough).status().code(), StatusCode::kFailedPrecondition);
 }
 
-TEST_F(GetsTest, EachEndsByItsOwnTimeOut) {
+TEST_F(GetsTest, EachGetEndsByItsOwnTimeOut) {
   Gets gets(client_);
   const uint64_t patient = Begin(gets, 1);
   const uint64_t hasty = Begin(gets, 2, std::chrono::milliseconds(20));
@@ -82,7 +82,7 @@ TEST_F(GetsTest, EachEndsByItsOwnTimeOut) {
   EXPECT_EQ(gets.Next(kSoonEnough)->number, patient);
 }
 
-TEST_F(GetsTest, ThousandsAreUnderWayAndNotOneMore) {
+TEST_F(GetsTest, GetsUnderWayAreBoundedByThousands) {
   Gets gets(client_);
   for (int i = 0; i < kMost; ++i) Begin(gets, i);
   const Status full = gets.Begin(SampleId(kMost), kSoonEnough).status();
@@ -149,7 +149,7 @@ TEST_F(GetsTest, CancellingAllMakesRoomForAsMany) {
 }
 
 // In the three places where an answer can be when the program does not want it any more.
-TEST_F(GetsTest, WhatACancelledGetBringsAfterAllIsGivenBack) {
+TEST_F(GetsTest, ObjectsOfACancelledGetAreReturned) {
   Put(1);
   Gets gets(client_);
   const uint64_t on_its_way = Begin(gets, 1);
@@ -178,7 +178,7 @@ TEST_F(GetsTest, WhatACancelledGetBringsAfterAllIsGivenBack) {
   EXPECT_EQ(pins(), 0u);
 }
 
-TEST_F(GetsTest, DroppingThemCancelsAll) {
+TEST_F(GetsTest, DroppingTheGetsCancelsAll) {
   Put(1);
   {
     Gets gets(client_);
@@ -194,7 +194,7 @@ TEST_F(GetsTest, DroppingThemCancelsAll) {
   EXPECT_EQ(daemon_.statistics().waiting, 0u);
 }
 
-TEST_F(GetsTest, ADyingDaemonEndsEachOfThem) {
+TEST_F(GetsTest, ADyingDaemonEndsEachGet) {
   Gets gets(client_);
   for (int i = 0; i < 100; ++i) Begin(gets, i);
   ASSERT_TRUE(gets.Send().ok());
@@ -209,7 +209,7 @@ TEST_F(GetsTest, ADyingDaemonEndsEachOfThem) {
   EXPECT_EQ(gets.Begin(SampleId(1), kSoonEnough).status(), client_.status());
 }
 
-TEST_F(GetsTest, ASilentDaemonEndsThemInTimeAndWhatItSaysLateIsGivenBack) {
+TEST_F(GetsTest, ASilentDaemonEndsTheGetsInTimeAndLateObjectsAreReturned) {
   ClientOptions impatient;
   impatient.call_timeout = std::chrono::milliseconds(50);
   Client client = *Client::Connect(daemon_.path(), impatient);

@@ -45,7 +45,7 @@ class InterruptTest : public testing::Test {
   }
 
   void Put(int n) { ASSERT_TRUE(client_.Put(SampleId(n), SampleBytes()).ok()); }
-  // What was sent before has been handled.
+  // Awaits that earlier messages have been handled.
   void Settle() { ASSERT_TRUE(client_.Contains(SampleId(0)).ok()); }
   StatusCode Get(int n) { return client_.Get(SampleId(n), kForever, get_).status().code(); }
 
@@ -57,7 +57,7 @@ class InterruptTest : public testing::Test {
   PutOptions put_;
 };
 
-TEST_F(InterruptTest, ACallGoesOnWhereItsInterruptIsAskedFirstAndSaysSo) {
+TEST_F(InterruptTest, ACallGoesOnIfItsInterruptHandlerAllowsIt) {
   Interrupt asking = *Interrupt::Make();
   std::promise<void> was_asked;
   asking.AskFirst([&] {
@@ -78,7 +78,7 @@ TEST_F(InterruptTest, ACallGoesOnWhereItsInterruptIsAskedFirstAndSaysSo) {
   firing.join();
 }
 
-TEST_F(InterruptTest, ACallEndsWhereItsInterruptIsAskedFirstAndSaysSo) {
+TEST_F(InterruptTest, ACallEndsIfItsInterruptHandlerDemandsIt) {
   Interrupt asking = *Interrupt::Make();
   asking.AskFirst([] { return false; });
   get_.interrupt = &asking;
@@ -86,7 +86,7 @@ TEST_F(InterruptTest, ACallEndsWhereItsInterruptIsAskedFirstAndSaysSo) {
   EXPECT_EQ(Get(1), StatusCode::kCancelled);
 }
 
-TEST_F(InterruptTest, StaysFiredUntilItIsReset) {
+TEST_F(InterruptTest, AnInterruptStaysFiredUntilItIsReset) {
   EXPECT_FALSE(interrupt_.fired());
   interrupt_.Fire();
   interrupt_.Fire();
@@ -102,7 +102,7 @@ TEST_F(InterruptTest, StaysFiredUntilItIsReset) {
   EXPECT_TRUE(interrupt_.fired());
 }
 
-TEST_F(InterruptTest, MoreThanAPipeHoldsIsResetToo) {
+TEST_F(InterruptTest, MoreInterruptsThanAPipeHoldsAreResetToo) {
   for (int i = 0; i < 70'000; ++i) interrupt_.Fire();
   interrupt_.Reset();
   EXPECT_FALSE(interrupt_.fired());
@@ -120,7 +120,7 @@ TEST_F(InterruptTest, AGetThatWaitsEndsHereAndAtTheDaemon) {
   EXPECT_TRUE(client_.status().ok());
 }
 
-TEST_F(InterruptTest, ASignalHandlerFiresIt) {
+TEST_F(InterruptTest, ASignalHandlerFiresAnInterrupt) {
   static const Interrupt* in_handler;
   in_handler = &interrupt_;
   struct sigaction action {};
@@ -136,7 +136,7 @@ TEST_F(InterruptTest, ASignalHandlerFiresIt) {
   ASSERT_EQ(sigaction(SIGUSR1, &before, nullptr), 0);
 }
 
-TEST_F(InterruptTest, WhoSleepsWhileAnotherReadsIsInterruptedToo) {
+TEST_F(InterruptTest, AThreadThatSleepsWhileAnotherReadsIsInterruptedToo) {
   std::thread reader([this] { EXPECT_TRUE(client_.Get(SampleId(1), kForever).ok()); });
   ASSERT_TRUE(daemon_.AwaitGets(1));
   std::thread sleeper([this] { EXPECT_EQ(Get(2), StatusCode::kCancelled); });
@@ -147,7 +147,7 @@ TEST_F(InterruptTest, WhoSleepsWhileAnotherReadsIsInterruptedToo) {
   reader.join();
 }
 
-TEST_F(InterruptTest, WhoSleepsWhileAnotherReadsGetsItsAnswerAndReadsOn) {
+TEST_F(InterruptTest, AThreadThatSleepsWhileAnotherReadsGetsItsAnswerAndReadsOn) {
   std::thread reader([this] { EXPECT_TRUE(client_.Get(SampleId(1), kForever).ok()); });
   ASSERT_TRUE(daemon_.AwaitGets(1));
   std::thread sleeper([this] { EXPECT_EQ(Get(2), StatusCode::kOk); });
@@ -161,7 +161,7 @@ TEST_F(InterruptTest, WhoSleepsWhileAnotherReadsGetsItsAnswerAndReadsOn) {
   last.join();
 }
 
-TEST_F(InterruptTest, WhoReadsForOthersLeavesThemToReadOn) {
+TEST_F(InterruptTest, AnInterruptedReaderLeavesReadingToOthers) {
   std::thread reader([this] { EXPECT_EQ(Get(1), StatusCode::kCancelled); });
   ASSERT_TRUE(daemon_.AwaitGets(1));
   std::thread other([this] { EXPECT_TRUE(client_.Get(SampleId(2), kForever).ok()); });
@@ -172,7 +172,7 @@ TEST_F(InterruptTest, WhoReadsForOthersLeavesThemToReadOn) {
   other.join();
 }
 
-TEST_F(InterruptTest, OneEndsManyCallsOfManyThreads) {
+TEST_F(InterruptTest, OneInterruptEndsManyCallsOfManyThreads) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) threads.emplace_back([this, i] { EXPECT_EQ(Get(i), StatusCode::kCancelled); });
   ASSERT_TRUE(daemon_.AwaitGets(4));
@@ -180,7 +180,7 @@ TEST_F(InterruptTest, OneEndsManyCallsOfManyThreads) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST_F(InterruptTest, WhatAnInterruptedGetBringsAfterAllIsGivenBack) {
+TEST_F(InterruptTest, ObjectsOfAnInterruptedGetAreReturned) {
   Put(1);
   interrupt_.Fire();
   for (int i = 0; i < 100; ++i) Get(1);  // OK where the daemon was faster
@@ -213,7 +213,7 @@ TEST_F(InterruptTest, AWaitIsCancelledAtTheDaemon) {
   EXPECT_EQ(cancelled, waiting);
 }
 
-TEST_F(InterruptTest, WhatAnInterruptedCreateReservesIsAborted) {
+TEST_F(InterruptTest, TheReservationOfAnInterruptedCreateIsAborted) {
   uint64_t unanswered = 0;
   daemon_.Answer(Kind::kCreate, [&](const Header& header, const Bytes&) {
     unanswered = header.request_id;
@@ -289,7 +289,7 @@ TEST_F(InterruptTest, TheDescriptorOfGetsIsReadableWhileTheyHaveSomething) {
   EXPECT_FALSE(Readable(descriptor));
 }
 
-TEST_F(InterruptTest, TheDescriptorOfGetsIsReadableForWhatAnotherThreadRead) {
+TEST_F(InterruptTest, TheDescriptorOfGetsIsReadableForAnswersReadByAnotherThread) {
   Gets gets(client_);
   const int descriptor = *gets.descriptor();
   ASSERT_TRUE(gets.Begin(SampleId(1), kForever).ok());
@@ -301,7 +301,7 @@ TEST_F(InterruptTest, TheDescriptorOfGetsIsReadableForWhatAnotherThreadRead) {
   EXPECT_TRUE(gets.Next(kWithoutWaiting)->buffer.ok());
 }
 
-TEST_F(InterruptTest, TheDescriptorOfGetsIsReadableForWhatCancelOrBeginRead) {
+TEST_F(InterruptTest, TheDescriptorOfGetsIsReadableForAnswersReadByCancelOrBegin) {
   Gets gets(client_);
   const int descriptor = *gets.descriptor();
   ASSERT_TRUE(gets.Begin(SampleId(1), kForever).ok());
@@ -337,7 +337,7 @@ TEST_F(InterruptTest, TheDescriptorOfASubscriptionIsReadableWhenItHasEvents) {
 
 // ---- fork
 
-// What `in_child` returns there, as the exit code of a child.
+// Returns the result of `in_child`, run in a child, as its exit code.
 int InChild(const std::function<bool()>& in_child) {
   const pid_t child = fork();
   if (child == 0) {
@@ -349,7 +349,7 @@ int InChild(const std::function<bool()>& in_child) {
   return status;
 }
 
-TEST_F(InterruptTest, AForkedChildThatDropsWhatItHasHurtsNobody) {
+TEST_F(InterruptTest, AForkedChildMayDropInheritedHandles) {
   Put(1);
   auto client = std::make_optional<Client>(*Client::Connect(daemon_.path()));
   auto sealed = std::make_optional<Buffer>(*client->Get(SampleId(1), kForever));

@@ -68,7 +68,7 @@ TEST(ProtocolTest, FieldsKeepTheirValues) {
 }
 
 // The drawing in docs/client-protocol.md, byte for byte.
-TEST(ProtocolTest, TheBytesAreThoseOfTheDrawing) {
+TEST(ProtocolTest, TheBytesMatchTheDrawing) {
   CreateRequest create;
   create.id = base::ObjectId();
   create.data_size = 0x1122;
@@ -105,7 +105,7 @@ TEST(ProtocolTest, ALongErrorTextIsCut) {
   EXPECT_EQ(Outcome::Of(absl::InternalError(std::string(10'000, 'x'))).message.size(), kMaxErrorText);
 }
 
-TEST(ProtocolTest, AHeaderThatIsNotOursIsRefused) {
+TEST(ProtocolTest, AForeignHeaderIsRefused) {
   const Encoded good = Encode(1, NodesRequest());
   EXPECT_FALSE(DecodeHeader({}).ok());
   EXPECT_FALSE(DecodeHeader(absl::MakeSpan(good).first(kHeaderSize - 1)).ok());
@@ -165,7 +165,7 @@ TEST(ProtocolTest, ValuesOutsideTheirBoundsAreMalformed) {
   EXPECT_FALSE(Decodes<WaitReply>({1, 0, 0, 0, 7})) << "neither true nor false";
 }
 
-TEST(ProtocolTest, AListThatAnnouncesMoreThanFollowsIsMalformed) {
+TEST(ProtocolTest, AListWithTooLargeACountIsMalformed) {
   EXPECT_FALSE(Decodes<ReleaseRequest>({255, 255, 255, 255}));
   EXPECT_FALSE(Decodes<ListReply>({1, 4, 0, 0, 0}));
   Encoded too_many((kMaxIds + 1) * base::ObjectId::kSize + 4);
@@ -173,7 +173,7 @@ TEST(ProtocolTest, AListThatAnnouncesMoreThanFollowsIsMalformed) {
   EXPECT_FALSE(Decodes<ReleaseRequest>(too_many));
 }
 
-// Decodes `frame` as M. What is accepted must be exactly what an encoder makes.
+// Decodes `frame` as M. Accepted bytes must be exactly an encoder's.
 template <typename M>
 void ExpectCanonical(const Encoded& frame) {
   const absl::StatusOr<M> message = DecodeBody<M>(frame);

@@ -25,13 +25,13 @@ using ByteSpan = Span<const uint8_t>;
 
 // ---- Status
 
-TEST(StatusTest, TheDefaultIsOk) {
+TEST(StatusTest, AStatusIsOkByDefault) {
   EXPECT_TRUE(Status().ok());
   EXPECT_EQ(Status().ToString(), "OK");
   EXPECT_EQ(Status(StatusCode::kOk, "dropped"), Status());
 }
 
-TEST(StatusTest, SaysItsCodeAndItsMessage) {
+TEST(StatusTest, AStatusPrintsItsCodeAndItsMessage) {
   const Status status(StatusCode::kNotFound, "no node holds it");
   std::ostringstream out;
   out << status;
@@ -40,7 +40,7 @@ TEST(StatusTest, SaysItsCodeAndItsMessage) {
   EXPECT_NE(status, Status(StatusCode::kNotFound, "another"));
 }
 
-TEST(StatusTest, CodesAreCalledAsEverywhereElse) {
+TEST(StatusTest, CodesHaveTheirUsualNames) {
   for (int code = 0; code <= 16; ++code) {
     EXPECT_EQ(NameOf(static_cast<StatusCode>(code)), absl::StatusCodeToString(static_cast<absl::StatusCode>(code)));
   }
@@ -70,7 +70,7 @@ TEST(ResultTest, AValueThatCannotBeCopiedIsMovedOut) {
   EXPECT_FALSE((std::is_convertible_v<int, Result<std::string>>));
 }
 
-TEST(ResultDeathTest, AskingForAValueThatIsNotThereSaysWhyAndEnds) {
+TEST(ResultDeathTest, AskingForAMissingValueSaysWhyAndEnds) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const Result<int> error = Status(StatusCode::kAborted, "the reason");
   EXPECT_DEATH((void)*error, "there is none: ABORTED: the reason");
@@ -95,7 +95,7 @@ TEST(SpanTest, LooksAtContainersOfBytes) {
   EXPECT_EQ(vector[0], 9);
 }
 
-TEST(SpanTest, WhatMayNotBeLookedAtIsNoSpan) {
+TEST(SpanTest, OtherTypesDoNotConvertToASpan) {
   EXPECT_FALSE((std::is_convertible_v<std::vector<int>&, ByteSpan>));
   EXPECT_FALSE((std::is_convertible_v<const std::vector<uint8_t>&, Span<uint8_t>>)) << "it is const";
   EXPECT_FALSE((std::is_convertible_v<std::vector<uint8_t>, Span<uint8_t>>)) << "it is a temporary";
@@ -113,7 +113,7 @@ TEST(SpanTest, CopiesToStringsAndVectorsWhenAsked) {
   EXPECT_FALSE((std::is_convertible_v<ByteSpan, std::string>)) << "a copy is asked for";
 }
 
-TEST(SpanTest, ItsPartsAreWithinIt) {
+TEST(SpanTest, PartsOfASpanAreWithinIt) {
   const std::vector<uint8_t> vector = {1, 2, 3, 4};
   const ByteSpan bytes = vector;
   EXPECT_EQ(bytes.first(1), (ByteSpan{{1}}));
@@ -125,7 +125,7 @@ TEST(SpanTest, ItsPartsAreWithinIt) {
 
 // ---- Timeout
 
-TEST(TimeoutTest, IsAnyDurationUpToADay) {
+TEST(TimeoutTest, ATimeoutIsAnyDurationUpToADay) {
   using std::chrono::nanoseconds;
   const nanoseconds day = std::chrono::hours(24);
   EXPECT_EQ(Timeout().duration(), nanoseconds(0));

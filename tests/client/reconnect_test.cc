@@ -88,7 +88,7 @@ TEST_F(ReconnectTest, TheNextCallAfterALossConnectsAnew) {
   EXPECT_EQ(client_.capacity(), FakeDaemon::kCapacity);
 }
 
-// Nothing has told the client of the loss: the call finds out, and what it could not send it sends.
+// The client has not noticed the loss: the call finds out, and sends again what it could not send.
 TEST_F(ReconnectTest, EachKindOfCallGoesToTheNextConnection) {
   Put(1);
   const std::vector<std::function<Status()>> kinds = {
@@ -110,7 +110,7 @@ TEST_F(ReconnectTest, EachKindOfCallGoesToTheNextConnection) {
   }
 }
 
-TEST_F(ReconnectTest, WhatWasSentAndNotAnsweredIsNotSentAgain) {
+TEST_F(ReconnectTest, AnUnansweredCallIsNotSentAgain) {
   std::atomic<int> gets{0};
   daemon_.Screen(Kind::kGet, [&] { return ++gets > 0; });
   std::thread killer([&] {
@@ -125,7 +125,7 @@ TEST_F(ReconnectTest, WhatWasSentAndNotAnsweredIsNotSentAgain) {
   EXPECT_EQ(gets, 1);
 }
 
-TEST_F(ReconnectTest, WhileNobodyListensCallsSayHowToStartADaemon) {
+TEST_F(ReconnectTest, CallsWithoutADaemonSayHowToStartOne) {
   daemon_.GoAway();
   for (int i = 0; i < 3; ++i) {
     const Status status = client_.Contains(SampleId(1)).status();
@@ -136,7 +136,7 @@ TEST_F(ReconnectTest, WhileNobodyListensCallsSayHowToStartADaemon) {
   EXPECT_EQ(CallUntilThere(), Status());
 }
 
-TEST_F(ReconnectTest, ADaemonThatRefusesIsNotHammered) {
+TEST_F(ReconnectTest, ARefusingDaemonIsNotHammered) {
   daemon_.Answer(Kind::kHello, [this](const Header& header, const Bytes&) {
     ++hellos_;
     return EncodeError(header, absl::ResourceExhaustedError("too many clients"));
@@ -150,7 +150,7 @@ TEST_F(ReconnectTest, ADaemonThatRefusesIsNotHammered) {
   EXPECT_LE(hellos_, pauses + 1);
 }
 
-TEST_F(ReconnectTest, AConnectionThatIsLostAtOnceIsNotMadeAgainAtOnce) {
+TEST_F(ReconnectTest, AConnectionLostAtOnceIsNotRemadeAtOnce) {
   CountHellos();
   const auto begin = Clock::now();
   while (Clock::now() < begin + std::chrono::milliseconds(300)) {
@@ -180,7 +180,7 @@ TEST_F(ReconnectTest, ThreadsThatCallMeanwhileWaitForOneAttempt) {
   EXPECT_EQ(hellos_, 1);
 }
 
-TEST_F(ReconnectTest, WhoConnectsAndWhoWaitsForItAreInterrupted) {
+TEST_F(ReconnectTest, ConnectingAndWaitingThreadsAreInterrupted) {
   IgnoreHellos();
   daemon_.Disconnect();
   const Interrupt first = *Interrupt::Make(), second = *Interrupt::Make();
@@ -200,7 +200,7 @@ TEST_F(ReconnectTest, WhoConnectsAndWhoWaitsForItAreInterrupted) {
       << "what was interrupted says nothing of the daemon, and is tried again at once";
 }
 
-TEST_F(ReconnectTest, AThreadThatIsCancelledWhileItConnectsLeavesThatToOthers) {
+TEST_F(ReconnectTest, AThreadCancelledWhileItConnectsLeavesConnectingToOthers) {
   IgnoreHellos();
   daemon_.Disconnect();
   pthread_t connects;
@@ -228,7 +228,7 @@ TEST_F(ReconnectTest, ACallKeepsItsDeadlineWhileItConnects) {
   EXPECT_LT(Clock::now() - begin, kLongEnough / 2);
 }
 
-TEST_F(ReconnectTest, WhatWasGotStaysReadableAndIsNotReleasedAtTheNextDaemon) {
+TEST_F(ReconnectTest, ABufferStaysReadableAndIsNotReleasedAtTheNextDaemon) {
   Put(1);
   Buffer buffer = *client_.Get(SampleId(1), kUnbounded);
   daemon_.Disconnect();
@@ -241,7 +241,7 @@ TEST_F(ReconnectTest, WhatWasGotStaysReadableAndIsNotReleasedAtTheNextDaemon) {
   EXPECT_TRUE(released.empty());
 }
 
-TEST_F(ReconnectTest, WhatWasBeingFilledSaysThatItIsDropped) {
+TEST_F(ReconnectTest, ABufferBeingFilledReportsThatItIsDropped) {
   MutableBuffer idle = *client_.Create(SampleId(1), 10), known = *client_.Create(SampleId(2), 10);
   daemon_.Disconnect();
   EXPECT_THAT(idle.Seal().message(),
@@ -252,7 +252,7 @@ TEST_F(ReconnectTest, WhatWasBeingFilledSaysThatItIsDropped) {
   Put(1);
 }
 
-TEST_F(ReconnectTest, WhatIsNotClaimedIsPutOnTheNextConnection) {
+TEST_F(ReconnectTest, AnUnclaimedObjectIsPutOnTheNextConnection) {
   PutOptions unclaimed;
   unclaimed.claim = false;
   MutableBuffer buffer = *client_.Create(SampleId(1), 10, {}, unclaimed);
@@ -302,7 +302,7 @@ TEST_F(ReconnectTest, ASubscriptionEndsAndTheNextIsMade) {
   EXPECT_TRUE(subscription.Next(kUnbounded).ok());
 }
 
-TEST_F(ReconnectTest, TheNamesThatItsNodeHasHadStay) {
+TEST_F(ReconnectTest, TheNamesOfItsNodeStay) {
   ClientOptions options = Reconnecting();
   options.access = Access::kRead;
   Client client = *Client::Connect(daemon_.path(), options);
@@ -351,7 +351,7 @@ TEST_F(ReconnectTest, AForkedChildConnectsAnewAndItsParentGoesOn) {
 }
 
 // Its socket too: else the daemon would not see the parent's end.
-TEST_F(ReconnectTest, AChildThatHasConnectedKeepsNothingOfItsParentsConnection) {
+TEST_F(ReconnectTest, AConnectedChildKeepsNothingOfItsParentsConnection) {
   std::optional<Client> mine = *Client::Connect(daemon_.path(), Reconnecting());
   int connected[2], done[2];
   ASSERT_EQ(pipe(connected) | pipe(done), 0);

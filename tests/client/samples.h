@@ -29,7 +29,7 @@ M AboutObject() {
   return message;
 }
 
-// Calls visit(message) for one message of every kind that there is.
+// Calls visit(message) for one message of every kind.
 template <typename Visitor>
 void ForEachSample(Visitor visit) {
   HelloRequest hello;

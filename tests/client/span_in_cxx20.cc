@@ -1,5 +1,5 @@
-// tokamak::Span beside std::span, which only programs in C++20 have: headers_test.py compiles and runs this. The exit code is the
-// number of the first check that fails.
+// tokamak::Span beside std::span, which only programs in C++20 have: headers_test.py compiles and
+// runs this. The exit code is the number of the first check that fails.
 #include <algorithm>
 #include <array>
 #include <cstdint>

@@ -35,8 +35,8 @@ constexpr uint64_t kMemory = 4 << 20;
 
 constexpr uint8_t kLateByte = 0xee;
 
-// A program: creates an object of `size` bytes, loses its connection, writes to the object when it
-// is told to by a byte from `ask`, says so to `answer`, and ends with the end of `ask`.
+// A program: creates an object of `size` bytes, loses its connection, writes to the object on a
+// byte from `ask`, confirms to `answer`, and ends with the end of `ask`.
 [[noreturn]] void WriteWithoutConnection(const std::string& path, uint64_t size, int ask, int answer) {
   auto socket = os::UnixSocket::Connect(path);
   if (!socket.ok() || !socket->Send(client::Encode(1, client::HelloRequest()), kClientPatience).ok()) _exit(1);
@@ -349,7 +349,7 @@ TEST_F(ClientServerTest, TheNumberOfClientsIsBounded) {
     EXPECT_TRUE(absl::IsResourceExhausted(why)) << why;
     EXPECT_NE(why.message().find("this program has 8 connections"), absl::string_view::npos) << why;
   }
-  // Those who say nothing are not kept without a bound.
+  // Silent clients are kept only up to a bound.
   std::vector<os::UnixSocket> silent;
   for (size_t i = 0; i <= kMaxRefused; ++i) silent.push_back(Connect());
   EXPECT_TRUE(absl::IsUnavailable(Receive(silent.front()).status()));
@@ -368,7 +368,7 @@ int AnotherProgramsHello(const std::string& path) {
   return welcome.ok() && welcome->descriptors.size() == 2 ? 0 : 2;
 }
 
-TEST_F(ClientServerTest, AProgramThatHasAllItMayLeavesPlacesToOthers) {
+TEST_F(ClientServerTest, AProgramAtItsBoundLeavesPlacesToOthers) {
   Start({os::SocketAccess::kUser, {/*clients=*/8, /*clients_of_user=*/6, /*clients_of_program=*/4}});
   std::vector<os::UnixSocket> sockets;
   while (sockets.size() < 20) sockets.push_back(Connect());
@@ -382,7 +382,7 @@ TEST_F(ClientServerTest, AProgramThatHasAllItMayLeavesPlacesToOthers) {
   EXPECT_EQ(status, 0);
 }
 
-TEST_F(ClientServerTest, WhoSaysNoHelloLosesItsPlace) {
+TEST_F(ClientServerTest, AClientWithoutAHelloLosesItsPlace) {
   Start({os::SocketAccess::kUser, {}, base::Milliseconds(20)});
   os::UnixSocket silent = Connect();
   os::UnixSocket greeted = Connect();
@@ -394,7 +394,7 @@ TEST_F(ClientServerTest, WhoSaysNoHelloLosesItsPlace) {
   EXPECT_TRUE(Receive(greeted).ok()) << "it may be silent from now on";
 }
 
-TEST_F(ClientServerTest, ConnectionsOfAProgramTogetherHoldNoMoreThanOneMay) {
+TEST_F(ClientServerTest, TheConnectionsOfAProgramShareOneBound) {
   constexpr uint64_t kMost = 2 << 20;
   ClientServerOptions options;
   options.bounds.memory_of_program = kMost;
@@ -424,7 +424,7 @@ TEST_F(ClientServerTest, ConnectionsOfAProgramTogetherHoldNoMoreThanOneMay) {
   Greet(next);
 }
 
-TEST_F(ClientServerTest, AProgramIsNotAnotherByANewName) {
+TEST_F(ClientServerTest, ANewNameMakesNoNewProgram) {
   const auto leave_unsealed = [this](const std::string& name) {
     os::UnixSocket socket = Connect();
     Greet(socket);
@@ -447,7 +447,7 @@ TEST_F(ClientServerTest, AProgramIsNotAnotherByANewName) {
   EXPECT_EQ(usage[0].quarantined_bytes, 2000u);
 }
 
-TEST_F(ClientServerTest, NobodyNewComesOnceItStopsListening) {
+TEST_F(ClientServerTest, NoNewClientIsAcceptedOnceListeningStops) {
   os::UnixSocket socket = Connect();
   Greet(socket);
   server_->StopListening();
@@ -456,7 +456,7 @@ TEST_F(ClientServerTest, NobodyNewComesOnceItStopsListening) {
   EXPECT_TRUE(Receive(socket).ok());
 }
 
-TEST_F(ClientServerTest, TheSocketIsForThisUserOnlyAndForOneDaemon) {
+TEST_F(ClientServerTest, TheSocketServesThisUserOnlyAndOneDaemon) {
   struct stat info {};
   ASSERT_EQ(stat(Path().c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);

@@ -37,7 +37,7 @@ class ConfigTest : public testing::Test {
       R"("listen": "127.0.0.1:7000", "device": "soft:udp@127.0.0.1", "socket": "/tmp/s")";
 
   void Write(const std::string& text) { std::ofstream(file_) << text; }
-  // What is needed, and `more` before it.
+  // Writes the required settings, and `more` before them.
   void WriteGood(const std::string& more = "") { Write("{" + more + kGood + "}"); }
 
   ParsedFlags Parse(const Strings& flags) {
@@ -93,7 +93,7 @@ TEST_F(ConfigTest, AFileGivesEveryKindOfFlag) {
   EXPECT_TRUE(parsed.options.log.json);
 }
 
-TEST_F(ConfigTest, TheCommandLineGoesBeforeTheEnvironmentAndThatBeforeTheFile) {
+TEST_F(ConfigTest, TheCommandLineOverridesTheEnvironmentAndThatTheFile) {
   WriteGood(R"("memory": "10MiB", "engines": 1, "drain": "1s", )");
   const Variable memory("TOKD_MEMORY", "20MiB"), engines("TOKD_ENGINES", "2"), evacuate("TOKD_EVACUATE", "true");
   const ParsedFlags parsed = ParseFile({"--engines", "3"});
@@ -116,14 +116,14 @@ TEST_F(ConfigTest, TheEnvironmentMayNameTheFileAndGiveEverythingElse) {
   EXPECT_EQ(error_, "tokd: --config: cannot read " + folder_.Path("none") + "\n");
 }
 
-TEST_F(ConfigTest, AVariableThatIsNoFlagIsRefusedWithTheOneThatWasMeant) {
+TEST_F(ConfigTest, AnUnknownVariableIsRefusedWithTheNearestOne) {
   WriteGood();
   const Variable wrong("TOKD_MEMRY", "1GiB");
   EXPECT_FALSE(ParseFile().run);
   EXPECT_EQ(error_, "tokd: TOKD_MEMRY in the environment is no flag of tokd; did you mean TOKD_MEMORY?\n");
 }
 
-TEST_F(ConfigTest, WhatIsWrongInAFileIsSaidInOneLine) {
+TEST_F(ConfigTest, AMistakeInAFileIsReportedInOneLine) {
   ExpectRefused(R"({"memry": "1GiB"})", R"(unknown key "memry"; did you mean memory?)");
   ExpectRefused(R"({"colour\n\u001b": 1})", R"(unknown key "colour\n\u001b")");
   ExpectRefused(R"({"help": true})", R"(unknown key "help")");
@@ -152,7 +152,7 @@ TEST_F(ConfigTest, AWrongValueNamesItsFlag) {
   EXPECT_EQ(error_.find("tokd: --memory: "), 0u) << error_;
 }
 
-TEST_F(ConfigTest, WhatIsPrintedIsAFileThatSaysTheSame) {
+TEST_F(ConfigTest, ThePrintedConfigurationIsAnEquivalentFile) {
   WriteGood(R"("engines": 4, "no-prefault": true, "huge-pages": true, "ack-timeout": "50ms", "cache": true, )");
   testing::internal::CaptureStdout();
   const ParsedFlags printed = ParseFile({"--print-config", "--device", "soft:udp@127.0.1.1"});
@@ -168,7 +168,7 @@ TEST_F(ConfigTest, WhatIsPrintedIsAFileThatSaysTheSame) {
   EXPECT_EQ(ParseFile().config, printed.config) << error_;
 }
 
-TEST_F(ConfigTest, ReloadSaysWhatChangesAndWhatNeedsARestart) {
+TEST_F(ConfigTest, AReloadReportsChangesAndThoseThatNeedARestart) {
   WriteGood();
   const std::vector<const char*> argv = {"tokd", "--config", file_.c_str()};
   Reload reload(static_cast<int>(argv.size()), argv.data(), ParseFile());

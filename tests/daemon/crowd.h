@@ -13,7 +13,7 @@
 
 namespace tokamak::daemon {
 
-// What all nodes together came to.
+// The results of all nodes together.
 struct CrowdReport {
   uint64_t gets = 0;          // that brought the right bytes
   uint64_t failed_gets = 0;   // that did not, in time

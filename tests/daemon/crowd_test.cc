@@ -1,4 +1,4 @@
-// What ci/many_nodes does with 200, with a few.
+// The program of ci/many_nodes, with a few nodes instead of 200.
 #include "tests/daemon/crowd.h"
 
 #include "gtest/gtest.h"

@@ -48,7 +48,7 @@ class DaemonStartTest : public testing::Test {
   ShortFolder folder_;
 };
 
-TEST_F(DaemonStartTest, AnOccupiedUdpPortIsSaid) {
+TEST_F(DaemonStartTest, AnOccupiedUdpPortIsReported) {
   const os::FileDescriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -58,15 +58,15 @@ TEST_F(DaemonStartTest, AnOccupiedUdpPortIsSaid) {
   ExpectRefused({}, {"127.0.0.9", "4791"});
 }
 
-TEST_F(DaemonStartTest, AnAddressThatIsNotOfThisMachineIsSaid) {
+TEST_F(DaemonStartTest, AnAddressOfAnotherMachineIsReported) {
   ExpectRefused({"--device", "soft:udp@192.0.2.1", "--listen", "192.0.2.1:7000"}, {"192.0.2.1"});
 }
 
-TEST_F(DaemonStartTest, AListenAddressThatIsNotTheDevicesIsSaid) {
+TEST_F(DaemonStartTest, AListenAddressOfAnotherDeviceIsReported) {
   ExpectRefused({"--listen", "127.0.0.8:7000"}, {"127.0.0.8"});
 }
 
-TEST_F(DaemonStartTest, AnOccupiedSocketIsSaidAndItsOwnerGoesOn) {
+TEST_F(DaemonStartTest, AnOccupiedSocketIsReportedAndItsOwnerGoesOn) {
   TokdProcess owner(folder_, 1, {});
   owner.AwaitReady();
   ExpectRefused({"--socket", owner.socket()}, {owner.socket(), "stop it or choose another path"});
@@ -75,16 +75,16 @@ TEST_F(DaemonStartTest, AnOccupiedSocketIsSaidAndItsOwnerGoesOn) {
   EXPECT_EQ(owner.Terminate().status.code, 0);
 }
 
-TEST_F(DaemonStartTest, ASocketPathThatIsNoSocketIsSaidAndKept) {
+TEST_F(DaemonStartTest, ASocketPathThatIsNoSocketIsReportedAndKept) {
   std::ofstream(folder_.Path("file")) << "kept";
   ExpectRefused({"--socket", folder_.Path("file")}, {"/file", "choose another path"});
   ExpectRefused({"--socket", folder_.Path("missing/tokd.sock")}, {"missing/tokd.sock"});
   ExpectRefused({"--socket", folder_.Path(std::string(120, 'x'))}, {"107 bytes"});
 }
 
-TEST_F(DaemonStartTest, ImpossibleMemoryIsSaid) { ExpectRefused({"--memory", "4000TiB"}, {"memory"}); }
+TEST_F(DaemonStartTest, ImpossibleMemoryIsReported) { ExpectRefused({"--memory", "4000TiB"}, {"memory"}); }
 
-TEST_F(DaemonStartTest, DevicesThatCannotBeOpenedAreSaid) {
+TEST_F(DaemonStartTest, DevicesThatCannotBeOpenedAreReported) {
   ExpectRefused({"--device", "hard:candy"}, {"hard:candy", "soft:udp@IP"});
   ExpectRefused({"--device", "soft:udp@nowhere"}, {"nowhere"});
   ExpectRefused({"--device", "ibv:none_such0"}, {"none_such0"});
@@ -99,7 +99,7 @@ TEST_F(DaemonStartTest, SoftwareIsNoRdmaWhereThatIsRequired) {
   ExpectRefused({"--require-rdma"}, {"--require-rdma", "soft:udp@127.0.0.9"});
 }
 
-TEST_F(DaemonStartTest, APcapFileThatCannotBeWrittenIsSaid) {
+TEST_F(DaemonStartTest, APcapFileThatCannotBeWrittenIsReported) {
   ExpectRefused({"--pcap", folder_.Path("missing/x.pcap")}, {"missing/x.pcap"});
   ExpectRefused({"--trace", folder_.Path("missing/x.json")}, {"cannot write", "missing/x.json"});
 }
@@ -124,7 +124,7 @@ TEST_F(DaemonStartTest, AnotherLivingNodesNameEndsTheStart) {
 }
 
 // Its own programs are served meanwhile, and it is in the cluster when there is one.
-TEST_F(DaemonStartTest, ANodeWhoseDirectoryIsAwayIsReadyAndSaysSo) {
+TEST_F(DaemonStartTest, ANodeWithoutItsDirectoryIsReadyAndReportsIt) {
   const Strings flags = DirectoryOfNode1();
   TokdProcess two(folder_, 2, flags);
   two.AwaitReady();
@@ -188,7 +188,7 @@ TEST_F(DaemonStartTest, SighupReadsItsFileAgainAndTheLogIsJson) {
       << ended.text;
 }
 
-TEST_F(DaemonStartTest, AFileThatHasBecomeWrongChangesNothingAndLosesNothingAtSighup) {
+TEST_F(DaemonStartTest, AWrongFileChangesNothingAtSighup) {
   const std::string file = folder_.Path("tokd.json");
   std::ofstream(file) << R"({"quota": 0})";
   TokdProcess tokd(folder_, 1, {"--config", file});
@@ -206,7 +206,7 @@ TEST_F(DaemonStartTest, AFileThatHasBecomeWrongChangesNothingAndLosesNothingAtSi
   EXPECT_EQ(tokd.Terminate().status.code, 0);
 }
 
-TEST_F(DaemonStartTest, WhatMayBeLostByAStopWithoutEvacuationIsCounted) {
+TEST_F(DaemonStartTest, ObjectsThatAStopWithoutEvacuationMayLoseAreCounted) {
   TokdProcess tokd(folder_, 1, {});
   tokd.AwaitReady();
   Client client = tokd.Connect();

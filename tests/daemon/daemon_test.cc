@@ -90,7 +90,7 @@ TEST_F(DaemonTest, ObjectsMoveByEachProtocolBothWays) {
   StopAll();
 }
 
-// Of twelve objects three are large.
+// Three of twelve objects are large.
 TEST_F(DaemonTest, SmallObjectsTakeTheShortWayAndEnginesShareBulk) {
   Client one = Start(1, {"--engines", "2"}).Connect();
   Client two = Start(2, {"--engines", "2"}).Connect();
@@ -102,7 +102,7 @@ TEST_F(DaemonTest, SmallObjectsTakeTheShortWayAndEnginesShareBulk) {
   StopAll();
 }
 
-TEST_F(DaemonTest, ANodeWithoutEnginesForBulkMeetsTheFirstOnesOfOthers) {
+TEST_F(DaemonTest, ANodeWithoutBulkEnginesUsesTheFirstEnginesOfOthers) {
   Client one = Start(1, {"--engines", "0"}).Connect();
   Client two = Start(2, {"--engines", "1"}).Connect();
   MoveAll(one, two);
@@ -238,7 +238,7 @@ TEST_F(DaemonTest, ARestartedNodeIsANewLifeToTheDirectory) {
   nodes_.pop_back();
   Client two = Start(2).Connect();
   EXPECT_TRUE(Eventually([&] { return life() > before; }));
-  // What the earlier life held is forgotten, and the new one is served and serves.
+  // Objects of the earlier life are forgotten, and the new one is served and serves.
   EXPECT_EQ(one.Stat(Id("gone")).status().code(), StatusCode::kNotFound);
   ASSERT_TRUE(two.Put(Id("new"), Pattern(100'000, 2)).ok());
   const auto buffer = one.Get(Id("new"), kPatience);
@@ -247,7 +247,7 @@ TEST_F(DaemonTest, ARestartedNodeIsANewLifeToTheDirectory) {
   StopAll();
 }
 
-TEST_F(DaemonTest, AConnectedClientLosesAKilledDaemonAndSaysSo) {
+TEST_F(DaemonTest, AConnectedClientReportsAKilledDaemon) {
   TokdProcess& tokd = Start(1);
   Client client = tokd.Connect();
   tokd.Kill();

@@ -56,7 +56,7 @@ class DirectoryHostTest : public testing::Test {
   }
 };
 
-TEST_F(DirectoryHostTest, ADirectoryThatWasRestartedLearnsForALease) {
+TEST_F(DirectoryHostTest, ARestartedDirectoryLearnsForALease) {
   Serve(base::Milliseconds(100));
   ASSERT_EQ(Return(), absl::OkStatus());
   absl::Status deleted = Delete();
@@ -67,7 +67,7 @@ TEST_F(DirectoryHostTest, ADirectoryThatWasRestartedLearnsForALease) {
   EXPECT_TRUE(absl::IsNotFound(deleted)) << deleted;
 }
 
-// Of a node that is known by its host's name.
+// A directory on a node that is known by its host's name.
 class ResolvedDirectoryTest : public DirectoryHostTest {
  protected:
   std::string TroubleOf(const std::string& host) {
@@ -84,7 +84,7 @@ class ResolvedDirectoryTest : public DirectoryHostTest {
   }
 };
 
-TEST_F(ResolvedDirectoryTest, WhileTheNameIsUnknownCallsSaySo) {
+TEST_F(ResolvedDirectoryTest, CallsReportANameThatIsUnknownYet) {
   EXPECT_NE(TroubleOf("no-such-host.invalid").find("its host's name is being looked up"), std::string::npos);
 }
 

@@ -1,4 +1,4 @@
-// What one client is told of the store's objects: all of it, unless it does not keep up.
+// One client's events about the store's objects: all of them, unless it does not keep up.
 #include "lib/daemon/clients/event_feed.h"
 
 #include <functional>
@@ -61,7 +61,7 @@ TEST_F(EventFeedTest, MoreEventsThanAFrameHoldsAreSeveralFramesInOrder) {
   EXPECT_EQ(at, events.size());
 }
 
-TEST_F(EventFeedTest, WhatIsLeftOutIsCountedOnce) {
+TEST_F(EventFeedTest, DroppedEventsAreCountedOnce) {
   congested_ = true;
   feed_.Tell(kRequest, Sealed(3));
   feed_.Tell(kRequest, Sealed(2));
@@ -99,7 +99,7 @@ TEST_F(EventFeedTest, AClientThatOneFrameCongestsMissesTheRest) {
   EXPECT_EQ(said_[1].events.dropped, client::kMaxEvents + 1);
 }
 
-// What a late subscriber is told of a store, and what it makes of that.
+// A late subscriber's events about a store, added up.
 class LateEventFeedTest : public EventFeedTest {
  protected:
   static constexpr size_t kThere = 2 * client::kMaxEvents + 100;
@@ -113,8 +113,8 @@ class LateEventFeedTest : public EventFeedTest {
   void Put(const std::string& name) { ASSERT_TRUE(store_->CreateAndSeal({Id(name), {}, {}}, owner_).ok()); }
   void Delete(const std::string& name) { ASSERT_TRUE(store_->Delete(Id(name)).ok()); }
 
-  // Adds up what was said: an object that is told twice, or gone without having been told, is a
-  // failure. `caught_up` is said once all that was there has been told, and from then on.
+  // Adds up the events: an object that is reported twice, or gone without having been reported, is
+  // a failure. `caught_up` is true once all existing objects have been reported, and from then on.
   std::set<base::ObjectId> Known() {
     std::set<base::ObjectId> known;
     for (const Said& one : said_) {
@@ -143,7 +143,7 @@ class LateEventFeedTest : public EventFeedTest {
   store::Owner owner_{};
 };
 
-TEST_F(LateEventFeedTest, WhatIsSealedAlreadyComesFirst) {
+TEST_F(LateEventFeedTest, ObjectsSealedAlreadyComeFirst) {
   for (size_t i = 0; i < kThere; ++i) Put(std::to_string(i));
   ASSERT_TRUE(store_->Create(Id("unsealed"), 10, 0, owner_).ok());
   feed_.Start(*store_, kRequest, /*existing=*/true);
@@ -158,7 +158,7 @@ TEST_F(LateEventFeedTest, WhatIsSealedAlreadyComesFirst) {
   EXPECT_EQ(Known(), Sealed());
 }
 
-TEST_F(LateEventFeedTest, OfAnEmptyStoreItSaysThatThereIsNothing) {
+TEST_F(LateEventFeedTest, AnEmptyStoreIsReportedAsEmpty) {
   feed_.Start(*store_, kRequest, /*existing=*/true);
   scheduler_.RunFor(base::Milliseconds(1));
   ASSERT_EQ(said_.size(), 1u);
@@ -166,7 +166,7 @@ TEST_F(LateEventFeedTest, OfAnEmptyStoreItSaysThatThereIsNothing) {
   EXPECT_TRUE(said_[0].events.events.empty());
 }
 
-TEST_F(LateEventFeedTest, WithoutBeingAskedItTellsOnlyWhatIsNew) {
+TEST_F(LateEventFeedTest, OnlyNewEventsAreSentUnlessAskedOtherwise) {
   Put("old");
   feed_.Start(*store_, kRequest, /*existing=*/false);
   Put("new");
@@ -177,7 +177,7 @@ TEST_F(LateEventFeedTest, WithoutBeingAskedItTellsOnlyWhatIsNew) {
 }
 
 // Objects come and go between any two frames: just before the subscription, too.
-TEST_F(LateEventFeedTest, WhatHappensMeanwhileIsToldOnceAndInOrder) {
+TEST_F(LateEventFeedTest, ChangesDuringTheCatchUpAreReportedOnceAndInOrder) {
   for (size_t i = 0; i < kThere; ++i) Put(std::to_string(i));
   size_t turn = 0;
   const auto change = [&] {
@@ -201,13 +201,13 @@ TEST_F(LateEventFeedTest, WhatHappensMeanwhileIsToldOnceAndInOrder) {
   EXPECT_TRUE(said_.back().events.caught_up);
 }
 
-TEST_F(LateEventFeedTest, WhatExistsWaitsForAClientThatIsCongested) {
+TEST_F(LateEventFeedTest, ExistingObjectsWaitForACongestedClient) {
   for (size_t i = 0; i < kThere; ++i) Put(std::to_string(i));
   after_a_frame_ = [this] { congested_ = true; };
   feed_.Start(*store_, kRequest, /*existing=*/true);
   scheduler_.RunFor(base::Seconds(1));
   ASSERT_EQ(said_.size(), 1u);
-  // What it could not be told of this one is counted; the rest shows.
+  // An event that this client missed is counted; the rest shows.
   const base::ObjectId told = said_[0].events.events.front().id;
   ASSERT_TRUE(store_->Delete(told).ok());
   after_a_frame_ = [] {};
@@ -220,7 +220,7 @@ TEST_F(LateEventFeedTest, WhatExistsWaitsForAClientThatIsCongested) {
   EXPECT_EQ(Known().size(), kThere) << "with the one whose deletion was dropped";
 }
 
-TEST_F(LateEventFeedTest, OneThatStopsMeanwhileHearsNothing) {
+TEST_F(LateEventFeedTest, ASubscriberThatStopsMeanwhileHearsNothing) {
   for (size_t i = 0; i < kThere; ++i) Put(std::to_string(i));
   congested_ = true;
   feed_.Start(*store_, kRequest, /*existing=*/true);

@@ -1,7 +1,8 @@
-// What two real daemons take for themselves while the largest object and very many small ones pass
-// between them: memory beside the store, descriptors, registrations.
+// Memory beside the store, descriptors and registrations of two real daemons while the largest
+// object and very many small ones pass between them.
 //
-//   bazel test //tests/daemon:daemon_test --test_filter=Footprint* --test_env=TOKAMAK_FULL_SIZE=1 --test_output=all
+//   bazel test //tests/daemon:daemon_test --test_filter=Footprint* \
+//       --test_env=TOKAMAK_FULL_SIZE=1 --test_output=all
 //
 // takes 1 GiB and 100,000 objects of 1 KiB; without the variable a smaller run of the same.
 #include <gtest/gtest.h>
@@ -98,7 +99,7 @@ void MoveLarge(Client& one, Client& two, size_t size, const std::string& name) {
   ASSERT_TRUE(deleted.ok()) << deleted;
 }
 
-TEST(FootprintTest, TheLargestObjectAndVeryManyTakeNoMoreThanTheStoreAndABound) {
+TEST(FootprintTest, TheLargestObjectAndVeryManyStayWithinABoundBesideTheStore) {
   if (!testing_support::OnSoftwareNic()) GTEST_SKIP() << "a guest has less memory than this needs";
   const Extent extent = ExtentOfRun();
   const ShortFolder folder;
@@ -110,7 +111,7 @@ TEST(FootprintTest, TheLargestObjectAndVeryManyTakeNoMoreThanTheStoreAndABound) 
   puller.AwaitReady();
   Client one = holder.Connect(), two = puller.Connect();
 
-  // What is taken once: connections, their slots, the first pages of everything.
+  // One-time costs: connections, their slots, the first pages of everything.
   Move(one, two, 0, kBatch);
   MoveLarge(one, two, size_t{8} << 20, "warm-up");
   const Footprint before[] = {FootprintOf(holder, one), FootprintOf(puller, two)};

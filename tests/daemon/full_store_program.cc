@@ -127,7 +127,7 @@ class Program final {
     }
   }
 
-  // What was held has not changed, whatever came and went beside it.
+  // Pinned objects have not changed, whatever came and went beside them.
   void LetGo() {
     Verify(held_.front().object, held_.front().buffer, "when it was released");
     held_.pop_front();
@@ -154,7 +154,7 @@ class Program final {
     }
   }
 
-  // What a create or a seal may be answered in a store that is full, of ids that others have, too.
+  // Counts the result of a create or a seal in a full store, of ids that others have, too.
   void Note(const Status& status) {
     switch (status.code()) {
       case StatusCode::kResourceExhausted:

@@ -1,4 +1,4 @@
-// What ci/full_store does for minutes, for some seconds.
+// The program of ci/full_store, for some seconds instead of minutes.
 #include "tests/daemon/full_store.h"
 
 #include <iostream>
@@ -10,7 +10,7 @@
 namespace tokamak::daemon {
 namespace {
 
-TEST(FullStoreTest, AddsUpWhateverProgramsDoAndWhereverTheyAreKilled) {
+TEST(FullStoreTest, TheStoreAddsUpWhateverProgramsDoAndWhereverTheyAreKilled) {
   if (!testing_support::OnSoftwareNic()) GTEST_SKIP() << "a guest has one processor, of which eight programs take all";
   FullStoreOptions options;
   options.memory = "4MiB";  // full within a moment, also on a machine with other things to do

@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
 
-// Of this process.
+// Resident memory of this process.
 size_t ResidentBytes() {
   std::ifstream file("/proc/self/statm");
   size_t pages = 0;
@@ -36,7 +36,7 @@ std::vector<Piece> UseAndFree(size_t bytes) {
   return used;
 }
 
-TEST(HeapTrimmerTest, WhatIsFreeIsGivenBackInSteps) {
+TEST(HeapTrimmerTest, FreeMemoryIsReturnedInSteps) {
   std::vector<Piece> used = UseAndFree(128 * kMiB);
   const size_t free = HeapTrimmer::Free();
   ASSERT_GT(free, 100 * kMiB) << "linked with tcmalloc, which keeps what is freed";

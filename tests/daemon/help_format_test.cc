@@ -10,7 +10,7 @@ namespace {
 
 const std::string kFill(30, ' ');
 
-TEST(HelpFormatTest, WhatAnEntryDoesIsBrokenBehindColumn30) {
+TEST(HelpFormatTest, DescriptionsAreWrappedFromColumn30On) {
   EXPECT_EQ(
       WrapHelp("  --memory SIZE               of the store, which is in shared memory, such as 512MiB or 16GiB"),
       "  --memory SIZE               of the store, which is in shared memory, such as\n" + kFill + "512MiB or 16GiB");
@@ -18,21 +18,21 @@ TEST(HelpFormatTest, WhatAnEntryDoesIsBrokenBehindColumn30) {
             kFill + "of the store, which is in shared memory, such as\n" + kFill + "512MiB or 16GiB");
 }
 
-TEST(HelpFormatTest, LinesThatFitAndCommandsStayAsTheyAre) {
+TEST(HelpFormatTest, LinesThatFitAndCommandsStayUnchanged) {
   const std::string text =
       "Example:\n  tokd --listen 127.0.0.1:7000 --device soft:udp@127.0.0.1 --memory 512MiB --socket /tmp/node1.sock "
       "&\n\n";
   EXPECT_EQ(WrapHelp(text), text);
 }
 
-TEST(HelpFormatTest, AParagraphIsBrokenBetweenWords) {
+TEST(HelpFormatTest, AParagraphIsWrappedBetweenWords) {
   EXPECT_EQ(WrapHelp(std::string(79, 'a') + " b c"), std::string(79, 'a') + "\nb c");
   EXPECT_EQ(WrapHelp(std::string(90, 'a') + " b"), std::string(90, 'a') + "\nb");
   EXPECT_EQ(WrapHelp("a\n\n\nb"), "a\n\nb");
   EXPECT_EQ(WrapHelp(""), "");
 }
 
-TEST(HelpFormatTest, IsOfCommandsAsWell) {
+TEST(HelpFormatTest, HelpOfACommandIsFormattedAsWell) {
   CLI::App app("about", "program");
   app.formatter(std::make_shared<HelpFormat>());
   std::string value;

@@ -1,5 +1,5 @@
-// The numbers of real verbs, and what is said where there are none. The devices themselves are
-// tested where there are some: in the lab.
+// The numbers of real verbs, and the errors without them. The devices themselves are tested in the
+// lab.
 #include "lib/daemon/devices/ibv_device.h"
 
 #include <gtest/gtest.h>
@@ -37,13 +37,13 @@ TEST(IbvDeviceTest, AFolderOfThousandsGivesNoMoreThanTheBound) {
   EXPECT_EQ(numbers.size(), kMostCounters);
 }
 
-TEST(IbvDeviceTest, ADeviceThatIsNotThereIsSaid) {
+TEST(IbvDeviceTest, AMissingDeviceIsReported) {
   const auto opened = OpenDevice("ibv:none_such0", {});
   ASSERT_FALSE(opened.ok());
   EXPECT_NE(opened.status().message().find("none_such0"), std::string::npos) << opened.status();
 }
 
-// Where peers would be told 0.0.0.0 each would connect to itself.
+// Peers with the address 0.0.0.0 would each connect to themselves.
 TEST(IbvDeviceTest, AnExchangeOverTcpNeedsAnAddressThatPeersReach) {
   DeviceSettings settings;
   settings.connect_by = ConnectBy::kTcp;

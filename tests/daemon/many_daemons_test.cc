@@ -1,5 +1,5 @@
-// What once went wrong with more holders than the directory names in one answer: 70 real tokd,
-// small ones. Rows as in regression_test.cc.
+// Past faults with more holders than the directory names in one answer: 70 small real tokd. Rows as
+// in regression_test.cc.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -69,13 +69,13 @@ TEST_P(ManyDaemonsTest, ADeleteReachesAllHolders) {
 }
 
 // Row 4.
-TEST_P(ManyDaemonsTest, WhoeverHoldsItIsFoundWhenTheOthersHaveEvicted) {
+TEST_P(ManyDaemonsTest, AnyHolderIsFoundWhenTheOthersHaveEvicted) {
   const std::vector<uint8_t> bytes = Pattern(1000, 1);
   SpreadTo(kManyNodes - 1, "x", bytes);
   const auto stat = Of(kManyNodes).Stat(Id("x"));
   ASSERT_TRUE(stat.ok()) << stat.status();
   ASSERT_EQ(stat->holders.size(), directory::kMaxHoldersNamed);
-  // Whoever was named evicts its copy; the first node's is the original, and stays.
+  // Each named holder evicts its copy; the first node's is the original, and stays.
   for (const std::string& name : stat->holders) {
     for (int index = 2; index < kManyNodes; ++index) {
       if (name == absl::StrCat("node", index)) {

@@ -196,7 +196,7 @@ TEST_F(NodeMetricsTest, EnginesAndRailsAreToldApart) {
   EXPECT_EQ(stat.at("rail1_nic_packets_sent_total"), node_.rails[1][0].value);
 }
 
-TEST_F(NodeMetricsTest, WhatIsLostIsAGaugeAndKeepsItsFormerNameInStat) {
+TEST_F(NodeMetricsTest, LostObjectsAreAGaugeAndKeepTheirFormerNameInStat) {
   node_.store = store::Statistics();
   node_.store.created = 3;
   node_.store.sealed_objects = 1;
@@ -222,7 +222,7 @@ TEST_F(NodeMetricsTest, ProgramsComeAfterAllOtherNumbersOfStat) {
   EXPECT_EQ(numbers.back().value, 6u);
 }
 
-TEST_F(NodeMetricsTest, OthersAreToldTheirNumbersInAFixedOrder) {
+TEST_F(NodeMetricsTest, NumbersForOtherNodesHaveAFixedOrder) {
   node_.draining = true;
   std::vector<std::string> names;
   std::map<std::string, uint64_t> values;
@@ -245,7 +245,7 @@ TEST_F(NodeMetricsTest, TheDocumentHasARowForEachMetricAndNoOther) {
   EXPECT_EQ(DocumentedShapes(), Shapes(MetricsText(node_)));
 }
 
-TEST_F(NodeMetricsTest, WhatOnlyStatHasIsDocumentedToo) {
+TEST_F(NodeMetricsTest, NumbersOfStatAloneAreDocumentedToo) {
   const std::string text = ReadFile("docs/metrics.md");
   for (const MetricReading& reading : ReadMetrics(node_)) {
     if (!reading.only_stat) continue;
@@ -271,7 +271,7 @@ TEST_F(NodeMetricsTest, TheDashboardAndTheAlertsNameMetricsThatExist) {
 }
 
 // Scripts read them.
-TEST_F(NodeMetricsTest, StatKeepsTheNamesThatItHadBeforeThereWasATable) {
+TEST_F(NodeMetricsTest, StatKeepsItsFormerNames) {
   const std::map<std::string, uint64_t> stat = Stat();
   static const char* const kNames[] = {
       "store_capacity_bytes",

@@ -128,7 +128,7 @@ class OneSession : public testing::Test {
   sim::Scheduler scheduler_;
   sim::SimLoop loop_{scheduler_};
   LonelyNode node_{loop_, absl::MakeSpan(arena_)};
-  // Of the program's connections together.
+  // The share of the program's connections together.
   std::unique_ptr<ProgramShare> share_ = std::make_unique<ProgramShare>(64 << 20);
   bool congested_ = false;
   std::vector<Sent> sent_;

@@ -300,14 +300,14 @@ TEST_F(OptionsTest, TheDefaultNameOfAnIpv6NodeIsANameThatTheDirectoryTakes) {
   EXPECT_EQ(parsed.options.name, "fd00::1-7000");
 }
 
-TEST_F(OptionsTest, TheVersionIsPrintedAndEndsWell) {
+TEST_F(OptionsTest, TheVersionIsPrintedAndExitsWithZero) {
   const ParsedFlags parsed = ParseOnly({"--version"});
   EXPECT_FALSE(parsed.run);
   EXPECT_EQ(parsed.exit_code, 0);
   EXPECT_EQ(output_, absl::StrCat("tokd ", base::kVersion, "\n"));
 }
 
-TEST_F(OptionsTest, HelpNamesEveryFlagAndEndsWell) {
+TEST_F(OptionsTest, HelpNamesEveryFlagAndExitsWithZero) {
   const ParsedFlags parsed = ParseOnly({"--help"});
   EXPECT_FALSE(parsed.run);
   EXPECT_EQ(parsed.exit_code, 0);
@@ -324,7 +324,7 @@ TEST_F(OptionsTest, HelpNamesEveryFlagAndEndsWell) {
   for (const absl::string_view line : absl::StrSplit(output_, '\n')) EXPECT_LE(line.size(), 80u) << line;
 }
 
-TEST_F(OptionsTest, WhatIsRequiredIsSaid) {
+TEST_F(OptionsTest, MissingFlagsAreReported) {
   ExpectRefused(ParseOnly({"--device", "soft:udp@127.0.0.1", "--socket", "/tmp/s"}),
                 {"--listen", "required", "--help"});
   ExpectRefused(ParseOnly({"--listen", "127.0.0.1:1", "--socket", "/tmp/s"}), {"--device", "required"});
@@ -373,13 +373,13 @@ TEST_F(OptionsTest, AWrongValueIsRefusedInOneLineThatNamesTheFlag) {
   ExpectRefused(Parse({"stray"}), {"stray", "--help"});
 }
 
-TEST_F(OptionsTest, AmongSeveralWrongFlagsTheFirstInTheOrderOfHelpIsNamed) {
+TEST_F(OptionsTest, TheFirstOfSeveralWrongFlagsInTheOrderOfHelpIsNamed) {
   ExpectRefused(Parse({"--quota", "much", "--memory", "more"}), {"tokd: --memory: "});
   ExpectRefused(Parse({"--grace", "long", "--lease", "1ms"}), {"tokd: --lease: from"});
   ExpectRefused(Parse({"--lease", "1ms", "--name", "two words"}), {"tokd: --lease: from"});
 }
 
-TEST_F(OptionsTest, ServiceLevelAndTrafficClassGoWithEveryWayOfConnecting) {
+TEST_F(OptionsTest, ServiceLevelAndTrafficClassSuitEveryWayOfConnecting) {
   const ParsedFlags none = Parse({});
   EXPECT_FALSE(none.options.fabric.service_level.has_value());
   EXPECT_FALSE(none.options.fabric.traffic_class.has_value());
@@ -391,7 +391,7 @@ TEST_F(OptionsTest, ServiceLevelAndTrafficClassGoWithEveryWayOfConnecting) {
   }
 }
 
-TEST_F(OptionsTest, ThePathIsDescribedWhereTheDeviceCannotKnowIt) {
+TEST_F(OptionsTest, ThePathIsDescribedIfTheDeviceCannotKnowIt) {
   const ParsedFlags none = Parse({});
   EXPECT_FALSE(none.options.fabric.path_mtu.has_value());
   EXPECT_FALSE(none.options.fabric.router_lid.has_value());

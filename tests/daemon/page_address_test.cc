@@ -30,7 +30,7 @@ TEST(PageAddressTest, APageAtALoopbackAddressIsLinkedToOnItsOwnMachineAlone) {
   EXPECT_EQ(LinkToPage({"[fd00::2]:80", "[fd00::2]:7000"}, here), "http://[fd00::2]:80/");
 }
 
-TEST(PageAddressTest, WhatIsNoAddressIsNotLinkedTo) {
+TEST(PageAddressTest, AnInvalidAddressIsNotLinkedTo) {
   for (const char* page : {"", "x", "evil.example.com:80", "10.0.0.1", "javascript:1"}) {
     EXPECT_EQ(LinkToPage({page, "10.0.0.1:7000"}, {"127.0.0.1:1", "10.0.0.1:7000"}), "") << page;
   }

@@ -1,4 +1,4 @@
-// What tokd writes with --pcap is RoCEv2 to a judge that is not ours: tshark decodes every packet.
+// tokd's file of --pcap is RoCEv2 to an independent judge: tshark decodes every packet.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ class PcapTest : public testing::Test {
   ShortFolder folder_;
 };
 
-TEST_F(PcapTest, TsharkDecodesAllThatTwoNodesSay) {
+TEST_F(PcapTest, TsharkDecodesEveryPacketOfTwoNodes) {
   std::vector<std::unique_ptr<TokdProcess>> nodes;
   nodes.push_back(std::make_unique<TokdProcess>(folder_, 1, Strings{"--pcap", folder_.Path("1.pcap")}));
   nodes.back()->AwaitReady();

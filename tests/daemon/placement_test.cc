@@ -1,4 +1,4 @@
-// Where engines run, by what a made tree of /sys tells.
+// Placement of engines by a made tree of /sys.
 #include "lib/daemon/devices/placement.h"
 
 #include <gmock/gmock.h>
@@ -35,7 +35,7 @@ TEST_F(PlacementTest, ProcessorsOfTheDevicesNodeAreNear) {
   EXPECT_THAT(ProcessorsNear(sysfs_.path(), "mlx5_1"), ElementsAre(2, 3, 6, 7));
 }
 
-TEST_F(PlacementTest, WhereTheKernelKnowsNoNodeNothingIsNear) {
+TEST_F(PlacementTest, NothingIsNearIfTheKernelKnowsNoNode) {
   AddDevice("mlx5_0", "-1", "0-7");
   AddDevice("mlx5_1", "", "0-7");
   EXPECT_THAT(ProcessorsNear(sysfs_.path(), "mlx5_0"), IsEmpty());
@@ -43,9 +43,11 @@ TEST_F(PlacementTest, WhereTheKernelKnowsNoNodeNothingIsNear) {
   EXPECT_THAT(ProcessorsNear(sysfs_.path(), "rxe0"), IsEmpty()) << "it has no device folder";
 }
 
-TEST(PlaceNearTest, IsWhereNearAndAllowedMeet) { EXPECT_THAT(PlaceNear({2, 3, 6}, {0, 1, 2, 3}), ElementsAre(2, 3)); }
+TEST(PlaceNearTest, ThePlaceIsTheIntersectionOfNearAndAllowed) {
+  EXPECT_THAT(PlaceNear({2, 3, 6}, {0, 1, 2, 3}), ElementsAre(2, 3));
+}
 
-TEST(PlaceNearTest, NothingIsBoundWhereItWouldChangeNothing) {
+TEST(PlaceNearTest, NothingIsBoundIfThatChangesNothing) {
   EXPECT_THAT(PlaceNear({0, 1, 2, 3}, {0, 1}), IsEmpty());
   EXPECT_THAT(PlaceNear({}, {0, 1}), IsEmpty());
   EXPECT_THAT(PlaceNear({4, 5}, {0, 1}), IsEmpty()) << "all that are near are forbidden";

@@ -1,5 +1,5 @@
-// What the published tests of Plasma's client check, on real daemons and through the public client.
-// docs/plasma.md says which test holds which call.
+// The checks of the published tests of Plasma's client, on real daemons and through the public
+// client. docs/plasma.md says which test holds which call.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -186,7 +186,7 @@ TEST_F(PlasmaParityTest, ADeletionWaitsForTheLastReaderAlone) {
   Put(client, "a");
 }
 
-TEST_F(PlasmaParityTest, OnlyWhatIsSealedIsContained) {
+TEST_F(PlasmaParityTest, OnlySealedObjectsAreContained) {
   TokdProcess& tokd = Start();
   Client client = tokd.Connect(), other = tokd.Connect();
   EXPECT_FALSE(*client.Contains(Id("a")));
@@ -222,7 +222,7 @@ TEST_F(PlasmaParityTest, AGetTakesEveryTimeout) {
 }
 
 // Some are here, one is on another node, and some are nowhere, at time-outs of zero and more.
-TEST_F(PlasmaParityTest, AMultiGetBringsWhatThereIs) {
+TEST_F(PlasmaParityTest, AMultiGetReturnsThePresentObjects) {
   Client here = Start().Connect(), there = Start().Connect();
   Put(here, "here", 100);
   Put(there, "there", 200);
@@ -347,7 +347,7 @@ TEST_F(PlasmaParityTest, TheLeastRecentlyUsedGoesFirst) {
   EXPECT_EQ(there(), "fg");
 }
 
-TEST_F(PlasmaParityTest, WhatIsReadIsNotEvicted) {
+TEST_F(PlasmaParityTest, APinnedObjectIsNotEvicted) {
   Client client = Start({"--memory", "2MiB", "--cache"}).Connect();
   Put(client, "a", kMiB);
   Put(client, "b", kMiB);
@@ -386,7 +386,7 @@ TEST_F(PlasmaParityTest, AllOfTheMemoryCanBeUsed) {
   EXPECT_EQ(client.Put(Id("too large"), Bytes(all + 1)).code(), StatusCode::kResourceExhausted);
 }
 
-// Of what a program holds, unsealed and pinned together: the only part that it alone can give back.
+// A program's unsealed and pinned bytes together: the only part that it alone can give back.
 TEST_F(PlasmaParityTest, AProgramHasAQuotaAndOthersHaveTheirs) {
   TokdProcess& tokd = Start({"--quota", "2MiB"});
   Client client = tokd.Connect(), again = tokd.Connect();
@@ -423,8 +423,8 @@ TEST_F(PlasmaParityTest, AClientHasAQuotaOfItsOwn) {
   EXPECT_TRUE(client->Get(Id("b"), Timeout()).ok());
 }
 
-// What is deleted, also through another node, and what is evicted: each is told, once.
-TEST_F(PlasmaParityTest, DeletionsAndEvictionsAreTold) {
+// Deletions, also through another node, and evictions are each reported once.
+TEST_F(PlasmaParityTest, DeletionsAndEvictionsAreReported) {
   Client one = Start().Connect(), two = Start().Connect();
   auto subscription = two.Subscribe();
   ASSERT_TRUE(subscription.ok()) << subscription.status();
@@ -444,7 +444,7 @@ TEST_F(PlasmaParityTest, DeletionsAndEvictionsAreTold) {
   EXPECT_THAT(heard.at(Id("c")), ElementsAre(EventKind::kSealed, EventKind::kDeleted));
 }
 
-TEST_F(PlasmaParityTest, ALateSubscriberIsToldAllThatIsSealed) {
+TEST_F(PlasmaParityTest, ALateSubscriberHearsOfAllSealedObjects) {
   Client client = Start().Connect();
   constexpr size_t kObjects = 5000;
   const Bytes data = Pattern(10, 1);
@@ -519,7 +519,7 @@ TEST_F(PlasmaParityTest, AnObjectMayHaveNoBytes) {
 
 // Equal bytes have equal hashes on every node, however they are put; a bit more or other metadata
 // has another.
-TEST_F(PlasmaParityTest, AHashIsThatOfTheBytes) {
+TEST_F(PlasmaParityTest, AHashCoversTheBytes) {
   Client one = Start().Connect(), two = Start().Connect();
   const Bytes data = Pattern(100'000, 1), metadata = Pattern(10, 2);
   Bytes other = data;
@@ -537,7 +537,7 @@ TEST_F(PlasmaParityTest, AHashIsThatOfTheBytes) {
 }
 
 // As Ray's object manager does it beside Plasma: what a program will need soon is brought before.
-TEST_F(PlasmaParityTest, ObjectsAreBroughtBeforeTheyAreAskedFor) {
+TEST_F(PlasmaParityTest, ObjectsArePrefetched) {
   Client one = Start().Connect(), two = Start().Connect();
   Put(one, "a", 3 * kMiB);
   Put(one, "b", 1000);
@@ -558,7 +558,7 @@ TEST_F(PlasmaParityTest, ObjectsAreBroughtBeforeTheyAreAskedFor) {
   EXPECT_EQ(two.Push(ids, "node2", kPatience).front().code(), StatusCode::kInvalidArgument);
 }
 
-TEST_F(PlasmaParityTest, WhatIsPinnedStaysUntilSomebodyUnpinsOrDeletesIt) {
+TEST_F(PlasmaParityTest, APinnedObjectStaysUntilItIsUnpinnedOrDeleted) {
   TokdProcess& tokd = Start({"--memory", "4MiB", "--cache"});
   Client client = tokd.Connect();
   for (const char* name : {"a", "b", "c"}) Put(client, name, kMiB);
@@ -579,7 +579,7 @@ TEST_F(PlasmaParityTest, WhatIsPinnedStaysUntilSomebodyUnpinsOrDeletesIt) {
   EXPECT_EQ(client.Unpin(Id("b")).code(), StatusCode::kNotFound);
 }
 
-TEST_F(PlasmaParityTest, AStoreInHugePagesIsAStore) {
+TEST_F(PlasmaParityTest, AStoreInHugePagesWorks) {
   const os::HugePages pages = os::FreeHugePages();
   if (pages.page_size == 0 || pages.free * pages.page_size < 8 * kMiB) {
     GTEST_SKIP() << "this machine has no 8 MiB of free huge pages: sysctl vm.nr_hugepages=16";

@@ -1,4 +1,4 @@
-// A policy in a file: it comes back as it was written, and what is wrong in it is said in one line.
+// A policy in a file: it comes back as it was written, and mistakes are reported in one line.
 #include "lib/daemon/flags/policy_file.h"
 
 #include <string>
@@ -14,7 +14,7 @@ using transport::kMaxPolicySteps;
 using transport::Policy;
 using transport::Protocol;
 
-TEST(PolicyFileTest, ComesBackAsItWasWritten) {
+TEST(PolicyFileTest, APolicyComesBackAsItWasWritten) {
   PolicyFile file;
   file.policy = *Policy::Parse("eager:40KiB,read:1000000,write");
   PolicyMeasurement measured;
@@ -38,7 +38,7 @@ TEST(PolicyFileTest, ComesBackAsItWasWritten) {
   }
 }
 
-TEST(PolicyFileTest, PeopleMayWriteIt) {
+TEST(PolicyFileTest, PeopleMayWriteThePolicy) {
   const auto read = ParsePolicyFile(
       R"({"tokamak_policy": 1, "table": [{"up_to": "40KiB", "protocol": "eager"}, {"protocol": "read"}]})");
   ASSERT_TRUE(read.ok()) << read.status();
@@ -46,7 +46,7 @@ TEST(PolicyFileTest, PeopleMayWriteIt) {
   EXPECT_FALSE(read->measured.has_value());
 }
 
-TEST(PolicyFileTest, WhatIsWrongIsSaidInOneLine) {
+TEST(PolicyFileTest, MistakesAreReportedInOneLine) {
   const auto says = [](const std::string& text, const char* what) {
     const auto read = ParsePolicyFile(text);
     ASSERT_EQ(read.status().code(), absl::StatusCode::kInvalidArgument) << text;

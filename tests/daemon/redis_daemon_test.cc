@@ -1,5 +1,5 @@
-// tokd with a directory as people name it, and with a Redis as people run it: the password stands
-// nowhere, and what the server forgets is told it again.
+// tokd with a directory as people name it, and with a Redis as people run it: the password appears
+// nowhere, and lost keys are restored.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -41,7 +41,7 @@ class RedisDaemonTest : public testing::Test {
   std::vector<std::unique_ptr<TokdProcess>> nodes_;
 };
 
-TEST_F(RedisDaemonTest, ThePasswordStandsNowhere) {
+TEST_F(RedisDaemonTest, ThePasswordAppearsNowhere) {
   constexpr char kPassword[] = "Hush-4711";
   RedisOnPort server(RedisRole::kServer, {"--save", "", "--requirepass", kPassword});
   const std::string file = folder_.Path("password");
@@ -130,7 +130,7 @@ class LostKeysTest : public RedisDaemonTest {
   std::vector<Client> clients_;
 };
 
-TEST_F(LostKeysTest, DeletedByHandTheyAreToldAgain) {
+TEST_F(LostKeysTest, KeysDeletedByHandAreRestored) {
   ASSERT_TRUE(AllAreKnown());
   for (int i = 0; i < 10; ++i) ASSERT_EQ(*server_.Ask({"DEL", KeyOf(i)}), "1");
   EXPECT_TRUE(Eventually([&] { return AllAreKnown(); })) << nodes_[0]->log();
@@ -138,13 +138,13 @@ TEST_F(LostKeysTest, DeletedByHandTheyAreToldAgain) {
   for (int i = 0; i < 10; ++i) EXPECT_TRUE(clients_[1].Get(Id(i), kPatience).ok());
 }
 
-TEST_F(LostKeysTest, AfterFlushallEverythingIsToldAgain) {
+TEST_F(LostKeysTest, EverythingIsRestoredAfterFlushall) {
   ASSERT_EQ(*server_.Ask({"FLUSHALL"}), "OK");
   EXPECT_TRUE(Eventually([&] { return AllAreKnown(); })) << nodes_[0]->log();
   for (int i = 0; i < kObjects; i += 50) EXPECT_TRUE(clients_[1].Get(Id(i), kPatience).ok());
 }
 
-TEST_F(LostKeysTest, EvictedTheyAreToldAgainAndTheLogNamesTheRemedy) {
+TEST_F(LostKeysTest, EvictedKeysAreRestoredAndTheLogNamesTheRemedy) {
   const auto set = [&](const char* name, const std::string& value) {
     ASSERT_EQ(*server_.Ask({"CONFIG", "SET", name, value}), "OK");
   };

@@ -1,5 +1,5 @@
-// Redis as people run it: a master that is killed, that stands still, that is cut off and comes back,
-// while programs put, get and delete. What they are told is judged by sim::History.
+// Redis as people run it: a master that is killed, that stalls, that is cut off and comes back,
+// while programs put, get and delete. sim::History judges their results.
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -18,7 +18,7 @@ using RedisFailoverTest = RedisMasters;
 INSTANTIATE_TEST_SUITE_P(Directory, RedisFailoverTest,
                          testing::Values(DirectoryKind::kSentinel, DirectoryKind::kCluster), NameOfDirectory);
 
-TEST_P(RedisFailoverTest, ProgramsReadWhatWasPromisedWhileMastersComeAndGo) {
+TEST_P(RedisFailoverTest, PromisesHoldWhileMastersComeAndGo) {
   Witness witness;
   std::vector<std::string> ids;
   {

@@ -50,7 +50,7 @@ class RedisMasters : public ThreeDaemons {
     }
     return reign;
   }
-  // The next one has been told all, which `witness` is told.
+  // Awaits that the next master has learned all, and notes it in `witness`.
   void AwaitAllToldSince(const Reign& before, Witness& witness) {
     for (size_t node = 1; node < nodes_.size(); ++node) {
       Client client = Connect(static_cast<int>(node));

@@ -1,5 +1,5 @@
-// What once went wrong, a short test each, with real tokd processes and each directory. The rows of
-// the table in docs/testing.md that say "real daemons" are here; each test names its row.
+// Past faults, a short test each, with real tokd processes and each directory. The rows of the
+// table in docs/testing.md that say "real daemons" are here; each test names its row.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
@@ -25,7 +25,7 @@ using RegressionTest = ThreeDaemons;
 INSTANTIATE_TEST_SUITE_P(Directory, RegressionTest, kBothDirectories, NameOfDirectory);
 
 // Row 1: a holder stood still past its lease while the object was deleted.
-TEST_P(RegressionTest, AHolderThatStandsStillPastItsLeaseDelaysADeletionAndNeverServesItAfterwards) {
+TEST_P(RegressionTest, AHolderThatStallsPastItsLeaseDelaysADeletionAndNeverServesTheObjectAfterwards) {
   Client one = Connect(1), two = Connect(2), three = Connect(3);
   const std::vector<uint8_t> old_bytes = Pattern(100'000, 1), new_bytes = Pattern(100'000, 2);
   ASSERT_TRUE(two.Put(Id("x"), old_bytes).ok());
@@ -50,7 +50,7 @@ TEST_P(RegressionTest, AHolderThatStandsStillPastItsLeaseDelaysADeletionAndNever
 }
 
 // Row 1, beyond the grace as well.
-TEST_P(RegressionTest, AHolderThatIsBackAfterItsGraceNeverServesWhatWasDeleted) {
+TEST_P(RegressionTest, AHolderThatReturnsAfterItsGraceNeverServesDeletedObjects) {
   Client one = Connect(1), two = Connect(2), three = Connect(3);
   const std::vector<uint8_t> old_bytes = Pattern(100'000, 1), new_bytes = Pattern(100'000, 2);
   ASSERT_TRUE(two.Put(Id("x"), old_bytes).ok());
@@ -118,8 +118,8 @@ TEST_P(RegressionTest, AnObjectThatIsDeletedWhileItIsPulledIsNotBackAfterwards) 
     const Status deleted = one.Delete(Id(id));
     EXPECT_TRUE(deleted.ok()) << deleted;
     EXPECT_FALSE(*looker.Contains(Id(id)));
-    // Who served the pull lets go of the old bytes a moment later, and so does the getter, if it
-    // has them.
+    // The holder that served the pull releases the old bytes a moment later, and so does the
+    // getter, if it has them.
     getter.join();
     EXPECT_TRUE(Eventually([&] { return one.Put(Id(id), other, {}, Confirmed()).ok(); }));
     EXPECT_TRUE(Same(Read(looker, id), other)) << "round " << round;
@@ -159,7 +159,7 @@ TEST_P(RegressionTest, AnsweredWaitsOfAProgramThatEndedCostNobodyAnything) {
 }
 
 // Row 6: put again with another size before the withdrawal of the old content has gone out.
-TEST_P(RegressionTest, WhatIsPutAgainAtOnceWithAnotherSizeIsFoundByOthers) {
+TEST_P(RegressionTest, AnObjectPutAgainAtOnceWithAnotherSizeIsFoundByOthers) {
   Client two = Connect(2), three = Connect(3);
   for (uint8_t round = 0; round < 20; ++round) {
     const std::string name = absl::StrCat("again", round);
@@ -178,7 +178,7 @@ TEST_P(RegressionTest, WhatIsPutAgainAtOnceWithAnotherSizeIsFoundByOthers) {
 }
 
 // Row 7: a pin in the middle of the arena. Only what makes the room is evicted.
-TEST_P(RegressionTest, NothingIsEvictedForWhatDoesNotFitAnyway) {
+TEST_P(RegressionTest, NothingIsEvictedForAnObjectThatCannotFit) {
   constexpr int kObjects = 20;
   constexpr size_t kSize = size_t{5} << 19;  // 2.5 MiB, of 64 MiB
   Client two = Connect(2), three = Connect(3);
@@ -208,7 +208,7 @@ TEST_P(RegressionTest, NothingIsEvictedForWhatDoesNotFitAnyway) {
 }
 
 // Row 8: more is put than fits.
-TEST_P(RegressionTest, WhatWasPutStaysAndWhatFindsNoRoomIsRefused) {
+TEST_P(RegressionTest, StoredObjectsStayAndPutsWithoutRoomAreRefused) {
   constexpr size_t kSize = size_t{10} << 20;  // of 64 MiB
   Client two = Connect(2), three = Connect(3);
   PutOptions at_once;
@@ -265,7 +265,7 @@ TEST_P(RegressionTest, AnIdThatSortsLastIsNoticedLikeEveryOther) {
 }
 
 // Row 13: what needs no directory does not wait for it.
-TEST_P(RegressionTest, WithoutTheDirectoryWhatIsKnownGoesOnAndTheRestIsRefusedAtOnce) {
+TEST_P(RegressionTest, WithoutTheDirectoryKnownObjectsAreServedAndTheRestIsRefusedAtOnce) {
   Client two = Connect(2), three = Connect(3);
   const std::vector<uint8_t> bytes = Pattern(100'000, 1);
   ASSERT_TRUE(three.Put(Id("known"), bytes).ok());
@@ -299,7 +299,7 @@ TEST_P(RegressionTest, WithoutTheDirectoryWhatIsKnownGoesOnAndTheRestIsRefusedAt
 }
 
 // Row 16: a second daemon with the name of one that is alive.
-TEST_P(RegressionTest, ASecondDaemonOfANameThatIsAliveEndsAndDoesNotDisplaceTheFirst) {
+TEST_P(RegressionTest, ASecondDaemonOfALivingNameEndsAndDoesNotDisplaceTheFirst) {
   Client one = Connect(1), two = Connect(2);
   const auto life = [&] {
     const auto nodes = one.Nodes();
@@ -336,8 +336,8 @@ std::vector<std::string> Evacuating(std::vector<std::string> flags) {
   return flags;
 }
 
-// Row 21: a program deletes while a node is told to end.
-TEST_P(RegressionTest, WhatIsKeptOutlivesItsNodeWhateverIsDeletedMeanwhile) {
+// Row 21: a program deletes while a node ends.
+TEST_P(RegressionTest, KeptObjectsOutliveTheirNodeWhateverIsDeletedMeanwhile) {
   constexpr int kObjects = 600;
   TokdProcess leaving(folder_, 4, Evacuating(Flags(4)));
   leaving.AwaitReady();

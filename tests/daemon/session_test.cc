@@ -1,4 +1,4 @@
-// What a session answers at once, what it gives back, and whom it ends.
+// A session's immediate answers, the resources that it returns, and the clients that it ends.
 #include "lib/daemon/clients/session.h"
 
 #include <map>
@@ -45,7 +45,7 @@ TEST_F(SessionTest, HelloComesFirstAndOnce) {
   EXPECT_TRUE(absl::IsInvalidArgument(Tell(client::HelloRequest())));
 }
 
-TEST_F(SessionTest, AnotherVersionIsToldSoAndEnded) {
+TEST_F(SessionTest, AClientOfAnotherVersionIsInformedAndEnded) {
   Bytes frame = client::Encode(1, client::HelloRequest());
   ++frame[4];
   EXPECT_FALSE(session_->Handle(frame).ok());
@@ -124,7 +124,7 @@ TEST_F(SessionTest, AnObjectIsCreatedSealedFoundAndReleased) {
   EXPECT_TRUE(absl::IsFailedPrecondition(Answered()));
 }
 
-TEST_F(SessionTest, NamesAreKeptListedAndTold) {
+TEST_F(SessionTest, NamesAreKeptListedAndReported) {
   OpenAndGreet();
   Ask(client::SubscribeRequest(), 7);
   sent_.clear();
@@ -216,7 +216,7 @@ TEST_F(SessionTest, OneSessionCannotSealOrReleaseForAnother) {
   EXPECT_TRUE(node_.store().Stat(Id("mine")).ok());
 }
 
-TEST_F(SessionTest, StatSaysWhoHolds) {
+TEST_F(SessionTest, StatNamesTheHolders) {
   OpenAndGreet();
   Put("a", {1, 2, 3});
   Settle();
@@ -261,7 +261,7 @@ TEST_F(SessionTest, ListGoesOnWhereItEnded) {
   EXPECT_FALSE(second.more);
 }
 
-TEST_F(SessionTest, WhatIsPutTogetherIsThereTogetherOrNotAtAll) {
+TEST_F(SessionTest, ABatchAppearsTogetherOrNotAtAll) {
   OpenAndGreet();
   Put("b", {1});
   client::CreateAndSealRequest request;
@@ -282,7 +282,7 @@ TEST_F(SessionTest, WhatIsPutTogetherIsThereTogetherOrNotAtAll) {
   EXPECT_TRUE(node_.store().Contains(Id("a")) && node_.store().Contains(Id("c")));
 }
 
-TEST_F(SessionTest, WhatIsPrefetchedIsPinnedForNobodyAndWhatIsPinnedStaysAfterTheSession) {
+TEST_F(SessionTest, PrefetchedObjectsAreUnpinnedAndPinnedOnesOutliveTheSession) {
   OpenAndGreet();
   Put("a", {1, 2, 3});
   client::PrefetchRequest prefetch;
@@ -365,7 +365,7 @@ TEST_F(SessionTest, HashEvictNodesAndNumbersAreAnswered) {
   EXPECT_EQ(Body<client::EvictReply>().objects, 1u);
 }
 
-TEST_F(SessionTest, ALargeClusterIsToldInPages) {
+TEST_F(SessionTest, ALargeClusterIsListedInPages) {
   OpenAndGreet();
   std::vector<base::Pending> joins;
   for (size_t i = 0; i < client::kMaxViewed + 10; ++i) {

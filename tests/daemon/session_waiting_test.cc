@@ -1,4 +1,4 @@
-// What a session answers later: gets and waits for objects that are not here yet, and events.
+// A session's later answers: gets and waits for objects that are not here yet, and events.
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,7 +14,7 @@ namespace {
 
 using SessionWaitingTest = OneSession;
 
-TEST_F(SessionWaitingTest, AGetWaitsForWhatIsSealedLater) {
+TEST_F(SessionWaitingTest, AGetWaitsForAnObjectSealedLater) {
   OpenAndGreet();
   Ask(GetOf({"late"}), 5);
   EXPECT_TRUE(sent_.empty());
@@ -182,7 +182,7 @@ TEST_F(SessionWaitingTest, AConfirmedPutThatFoundNoRoomAtOnceIsAnsweredWhenTheDi
   EXPECT_EQ(Body<client::StatReply>().holders, std::vector<std::string>{"lonely"});
 }
 
-TEST_F(SessionWaitingTest, ObjectsThatAreWaitedForAreBounded) {
+TEST_F(SessionWaitingTest, AwaitedObjectsAreBounded) {
   OpenAndGreet();
   client::GetRequest get = GetOf({"never"});
   get.ids.assign(client::kMaxIds, Id("never"));
@@ -205,7 +205,7 @@ std::vector<Request> RequestsForAll(Request request) {
   return requests;
 }
 
-TEST_F(SessionWaitingTest, WhoGetsAllThatItMayLeavesWaitsForOthers) {
+TEST_F(SessionWaitingTest, AProgramAtItsBoundOfGetsLeavesWaitsForOthers) {
   OpenAndGreet();
   uint64_t number = 10;
   for (const auto& get : RequestsForAll(GetOf({}))) EXPECT_TRUE(Tell(get, ++number).ok());
@@ -238,7 +238,7 @@ TEST_F(SessionWaitingTest, WhoGetsAllThatItMayLeavesWaitsForOthers) {
   Settle();
 }
 
-TEST_F(SessionWaitingTest, WhoWaitsForAllThatItMayLeavesWaitsForOthers) {
+TEST_F(SessionWaitingTest, AProgramAtItsBoundOfWaitsLeavesWaitsForOthers) {
   OpenAndGreet();
   client::WaitRequest wait;
   wait.count = 1;
@@ -255,7 +255,7 @@ TEST_F(SessionWaitingTest, WhoWaitsForAllThatItMayLeavesWaitsForOthers) {
   EXPECT_TRUE(sent_.empty()) << "it waits";
 }
 
-TEST_F(SessionWaitingTest, WaitAnywhereCountsWhatIsHere) {
+TEST_F(SessionWaitingTest, WaitAnywhereCountsLocalObjects) {
   OpenAndGreet();
   Put("a", {1});
   client::WaitRequest wait;
@@ -289,7 +289,7 @@ TEST_F(SessionWaitingTest, WaitAnywhereForNothingIsAnsweredAtOnce) {
   EXPECT_TRUE(Answered().ok());
 }
 
-TEST_F(SessionWaitingTest, WhatWaitsEndsWithTheSessionAndIsNotAnswered) {
+TEST_F(SessionWaitingTest, WaitingRequestsEndWithTheSessionUnanswered) {
   OpenAndGreet();
   Put("here", {1});
   Ask(GetOf({"here", "never"}), 2);

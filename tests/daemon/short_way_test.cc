@@ -1,6 +1,5 @@
-// What one Get of a small object of another node costs, counted in real daemons: context switches,
-// packets, system calls. Beside what is measured in time, which a busy machine
-// changes, these are bounds.
+// Costs of one Get of a small object of another node, counted in real daemons: context switches,
+// packets, system calls. Unlike times, which a busy machine changes, these are bounds.
 //
 //   bazel test //tests/daemon:daemon_test --test_filter=ShortWay* --test_output=all
 //

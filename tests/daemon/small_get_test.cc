@@ -1,6 +1,6 @@
-// What one small Get takes from the heap of the node that asks, all its layers together: session,
-// node, directory, store, transport. The bounds are what it takes now: a change that needs more
-// says why, here.
+// Allocations of one small Get on the node that asks, all its layers together: session, node,
+// directory, store, transport. The bounds are the present figures: a change that needs more says
+// why, here.
 //
 //   bazel test //tests/daemon:small_get_test --test_output=all
 //
@@ -116,9 +116,9 @@ class SmallGetTest : public testing::Test {
 };
 
 // By place: the session 4, the get 2, the pull 5, the directory's answer 2, the object's record 1,
-// the store's trees 5, telling the directory 3 (2 of them a millisecond later); and one of 16 gets a
-// block of the list of places. docs/performance.md names each.
-TEST_F(SmallGetTest, WhereTheDirectoryIsTheAskersOwn) {
+// the store's trees 5, announcing to the directory 3 (2 of them a millisecond later); and one of 16
+// gets a block of the list of places. docs/performance.md names each.
+TEST_F(SmallGetTest, AllocationsAreBoundedWithTheAskersOwnDirectory) {
   constexpr int64_t kMostOfGet = 21, kMostOfRelease = 2, kMostToTell = 2;
   const Taken taken = Measure(cluster_[0]);
   EXPECT_LE(taken.get, kMostOfGet);
@@ -128,7 +128,7 @@ TEST_F(SmallGetTest, WhereTheDirectoryIsTheAskersOwn) {
 
 // Two calls in place of the answer and the record: to locate the object, and to announce the copy.
 // Each has two handles, by which it can be cancelled: on the control loop, and on the engine's.
-TEST_F(SmallGetTest, WhereTheDirectoryIsAnotherNodes) {
+TEST_F(SmallGetTest, AllocationsAreBoundedWithAnotherNodesDirectory) {
   constexpr int64_t kMostOfGet = 30, kMostOfRelease = 2, kMostToTell = 7;
   const Taken taken = Measure(cluster_[1]);
   EXPECT_LE(taken.get, kMostOfGet);
@@ -137,7 +137,7 @@ TEST_F(SmallGetTest, WhereTheDirectoryIsAnotherNodes) {
 }
 
 // One call, to the holder, which brings it.
-TEST_F(SmallGetTest, WhereThePlaceIsKnown) {
+TEST_F(SmallGetTest, AllocationsAreBoundedWithAKnownPlace) {
   constexpr int64_t kMostOfGet = 29, kMostOfRelease = 2, kMostToTell = 2;
   const Taken taken = Measure(cluster_[1], base::Duration());
   EXPECT_LE(taken.get, kMostOfGet);

@@ -33,7 +33,7 @@ class Onlooker final {
     EXPECT_EQ(bind(socket_.get(), reinterpret_cast<const sockaddr*>(&at), sizeof(at)), 0) << std::strerror(errno);
   }
 
-  // Of the next datagram; -1: none came.
+  // Type of service of the next datagram; -1: none came.
   int NextTypeOfService() {
     char bytes[4096];
     iovec piece = {bytes, sizeof(bytes)};
@@ -59,7 +59,7 @@ DeviceSettings WithClass(std::optional<uint8_t> traffic_class) {
   return settings;
 }
 
-// Of a SEND by a queue pair that was walked by hand to one at 127.0.0.2.
+// Type of service of a SEND by a queue pair that was walked by hand to one at 127.0.0.2.
 int TypeOfServiceSent(const DeviceSettings& settings) {
   Onlooker onlooker;
   os::EpollLoop loop;
@@ -82,18 +82,18 @@ int TypeOfServiceSent(const DeviceSettings& settings) {
   return onlooker.NextTypeOfService();
 }
 
-TEST(SoftDeviceTest, TheTrafficClassIsThatOfItsPackets) {
+TEST(SoftDeviceTest, TheTrafficClassMarksItsPackets) {
   EXPECT_EQ(TypeOfServiceSent(WithClass(104)), 104);
   EXPECT_EQ(TypeOfServiceSent(WithClass(std::nullopt)), 0);
 }
 
-TEST(SoftDeviceTest, EcnsBitsOfTheTrafficClassAreNotTheUsers) {
+TEST(SoftDeviceTest, TheEcnBitsOfTheTrafficClassAreRefused) {
   const auto opened = OpenDevice("soft:udp@127.0.0.1", WithClass(105));
   EXPECT_TRUE(absl::IsInvalidArgument(opened.status())) << opened.status();
   EXPECT_NE(opened.status().message().find("give 104"), std::string::npos) << opened.status();
 }
 
-// Whoever opens a device and says nothing of seeds gets numbers that nobody has seen.
+// A device that is opened without a seed gets numbers that nobody has seen.
 TEST(SoftDeviceTest, NoTwoDevicesHaveTheSameNumbers) {
   std::set<uint32_t> numbers;
   for (int i = 0; i < 3; ++i) {

@@ -1,4 +1,4 @@
-// What --http is made of: questions to a loop, an HTTP server with bounds, and what they show.
+// The parts of --http: questions to a loop, an HTTP server with bounds, and the pages.
 #include "lib/daemon/watch/status_site.h"
 
 #include <arpa/inet.h>
@@ -71,12 +71,12 @@ TEST_F(LoopDeskTest, AnswersAtOnceAndLater) {
             "later");
 }
 
-TEST_F(LoopDeskTest, WhoWaitsTooLongGoesWithoutAnAnswer) {
+TEST_F(LoopDeskTest, AQuestionThatWaitsTooLongGoesUnanswered) {
   const auto never = [](const std::function<void(int)>&) -> base::Pending { return nullptr; };
   EXPECT_EQ(desk_->Ask<int>(never, std::chrono::milliseconds(1)), std::nullopt);
 }
 
-TEST_F(LoopDeskTest, NoMoreThanItsBoundWait) {
+TEST_F(LoopDeskTest, WaitingQuestionsAreBounded) {
   const auto never = [](const std::function<void(int)>&) -> base::Pending { return nullptr; };
   for (size_t i = 0; i < LoopDesk::kMaxQuestions; ++i) {
     EXPECT_EQ(desk_->Ask<int>(never, std::chrono::milliseconds(0)), std::nullopt);
@@ -171,7 +171,7 @@ TEST_F(HttpServerTest, ARequestThatIsTooLongIsRefused) {
   EXPECT_THAT(Ask("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), HasSubstr("at /")) << "and others are served";
 }
 
-TEST_F(HttpServerTest, WhoSendsHalfARequestIsLeftAtTheDeadline) {
+TEST_F(HttpServerTest, AClientWithHalfARequestIsDroppedAtTheDeadline) {
   std::vector<os::FileDescriptor> slow;
   for (int i = 0; i < 2 * HttpServer::kThreads; ++i) {
     slow.push_back(Connect());
@@ -181,7 +181,7 @@ TEST_F(HttpServerTest, WhoSendsHalfARequestIsLeftAtTheDeadline) {
   EXPECT_THAT(Rest(slow.front()), testing::Not(HasSubstr("at /")));
 }
 
-TEST_F(HttpServerTest, HoweverManyAreSilentWhoAsksIsAnswered) {
+TEST_F(HttpServerTest, AnAskerIsAnsweredHoweverManyClientsAreSilent) {
   std::vector<os::FileDescriptor> silent;
   for (size_t i = 0; i < 3 * HttpServer::kMaxConnections; ++i) silent.push_back(Connect());
   const auto before = std::chrono::steady_clock::now();
@@ -199,7 +199,7 @@ TEST_F(HttpServerTest, OneAddressDoesNotTakeThePlacesOfOthers) {
   EXPECT_THAT(Rest(other), HasSubstr("at /")) << "it was there before them, and still is";
 }
 
-TEST_F(HttpServerTest, WhatIsNoRequestIsToldSo) {
+TEST_F(HttpServerTest, AMalformedRequestIsReported) {
   for (const char* request : {"GET /a%00b HTTP/1.1\r\n\r\n", "GET /%zz HTTP/1.1\r\n\r\n", "GET a HTTP/1.1\r\n\r\n",
                               "GET /a\r\n\r\n", "\r\n\r\n", "GET /a b\x01 HTTP/1.1\r\n\r\n"}) {
     EXPECT_THAT(Ask(request), StartsWith("HTTP/1.1 400 ")) << request;
@@ -208,7 +208,7 @@ TEST_F(HttpServerTest, WhatIsNoRequestIsToldSo) {
 }
 
 // As after DNS rebinding: a browser asks this machine by the name of somebody's web site.
-TEST_F(HttpServerTest, WhoAsksByANameThatIsNotThisMachinesIsRefused) {
+TEST_F(HttpServerTest, ARequestByAForeignHostNameIsRefused) {
   for (const char* host : {"evil.example", "evil.example:9464", "x.evil.example", "127.0.0.1.evil.example", "[x]"}) {
     const std::string answer = Ask(absl::StrCat("GET /a HTTP/1.1\r\nHost: ", host, "\r\n\r\n"));
     EXPECT_THAT(answer, StartsWith("HTTP/1.1 421 Misdirected Request\r\n")) << host;
@@ -221,14 +221,14 @@ TEST_F(HttpServerTest, WhoAsksByANameThatIsNotThisMachinesIsRefused) {
   }
 }
 
-TEST_F(HttpServerTest, AHostThatCouldBeTakenForTwoIsNone) {
+TEST_F(HttpServerTest, AnAmbiguousHostIsRefused) {
   for (const char* headers : {"Host: x\r\nHost: evil.example", "Host: x\r\nhost: x", "Host : x", " Host: x",
                               "Host:", "Host: x y", "Host: x\x01", "Host"}) {
     EXPECT_THAT(Ask(absl::StrCat("GET /a HTTP/1.1\r\n", headers, "\r\n\r\n")), StartsWith("HTTP/1.1 400 ")) << headers;
   }
 }
 
-TEST(HttpHostsTest, KnowsAddressesLocalhostAndWhatItIsTold) {
+TEST(HttpHostsTest, AddressesLocalhostAndGivenNamesAreKnown) {
   HttpHosts hosts;
   hosts.Add("Node1.cluster.example");
   hosts.Add("");
@@ -265,7 +265,7 @@ TEST_F(HttpServerTest, ListensAtAnAddressOfIpv6AsWell) {
   EXPECT_THAT(Rest(socket), testing::EndsWith("over IPv6"));
 }
 
-TEST_F(HttpServerTest, APortThatIsTakenIsSaid) {
+TEST_F(HttpServerTest, ATakenPortIsReported) {
   const auto second = HttpServer::Start({"127.0.0.1", port_}, std::make_shared<HttpHosts>(),
                                         [](absl::string_view) { return HttpAnswer(); });
   ASSERT_FALSE(second.ok());
@@ -273,7 +273,7 @@ TEST_F(HttpServerTest, APortThatIsTakenIsSaid) {
               StartsWith(absl::StrCat("--http: cannot listen at 127.0.0.1:", port_)));
 }
 
-TEST(HttpAddressTest, IsAPortOrAnAddressWithOne) {
+TEST(HttpAddressTest, AnAddressIsAPortAloneOrWithAHost) {
   EXPECT_EQ(ParseHttpAddress("9464")->ToString(), "127.0.0.1:9464");
   EXPECT_EQ(*ParseHttpAddress("0"), (base::HostPort{"127.0.0.1", 0}));
   EXPECT_EQ(ParseHttpAddress("10.0.0.1:80")->ToString(), "10.0.0.1:80");
@@ -324,7 +324,7 @@ TEST_F(StatusSiteTest, ReadinessNamesWhatIsMissing) {
   EXPECT_EQ(site_.Get("/readyz").body, "the directory has not answered yet\n");
 }
 
-TEST_F(StatusSiteTest, ALoopThatIsGoneIsNotHealthy) {
+TEST_F(StatusSiteTest, AMissingLoopIsUnhealthy) {
   thread_.CallOn([&] { desk_->Close(); });
   for (const char* path : {"/healthz", "/readyz", "/metrics", "/api/node", "/api/nodes", "/api/objects"}) {
     EXPECT_EQ(site_.Get(path).status, 503) << path;
@@ -379,7 +379,7 @@ TEST_F(StatusSiteTest, ObjectsHaveTheirNames) {
   EXPECT_EQ(objects[1]["name"], "");
 }
 
-TEST_F(StatusSiteTest, WhatOthersSayStaysValidJson) {
+TEST_F(StatusSiteTest, ReportsOfOthersStayValidJson) {
   store::OwnerUsage usage;
   usage.label = "pid 1 </script>\xff\"";
   snapshot_.programs = {usage};
@@ -391,7 +391,7 @@ TEST_F(StatusSiteTest, WhatOthersSayStaysValidJson) {
   EXPECT_EQ(nlohmann::json::parse(site_.Get("/api/nodes").body)["nodes"][0]["node"], "peer");
 }
 
-TEST_F(StatusSiteTest, NodesAreShownWithTheirStatesTheirNumbersAndLinksToTheirPages) {
+TEST_F(StatusSiteTest, NodesAreShownWithStatesNumbersAndLinksToTheirPages) {
   const auto entry = [](const std::string& name, const std::string& engine, const std::string& page) {
     node::ClusterView::Entry one;
     one.node = {name, 1, {engine}, "soft", 4096};
@@ -418,7 +418,7 @@ TEST_F(StatusSiteTest, NodesAreShownWithTheirStatesTheirNumbersAndLinksToTheirPa
   EXPECT_TRUE(all["nodes"][3]["numbers"].empty());
 }
 
-TEST_F(StatusSiteTest, OneLookAtTheObjectsServesManyViewers) {
+TEST_F(StatusSiteTest, OneScanOfTheObjectsServesManyViewers) {
   hot_.objects.resize(2);
   hot_.seen = 5;
   for (int i = 0; i < 5; ++i) {

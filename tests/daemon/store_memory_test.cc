@@ -29,7 +29,7 @@ TEST(WhyOrdinaryPagesTest, EnoughHugePagesAreTaken) {
   EXPECT_THAT(WhyOrdinaryPages(511 * kMiB, Free(2 * kMiB, 256), true), IsEmpty()) << "half of the last one is lost";
 }
 
-TEST(WhyOrdinaryPagesTest, TooFewAreLeftAloneAndCounted) {
+TEST(WhyOrdinaryPagesTest, TooFewHugePagesAreLeftAloneAndCounted) {
   EXPECT_THAT(WhyOrdinaryPages(512 * kMiB + 1, Free(2 * kMiB, 256), true),
               AllOf(HasSubstr("256 huge pages"), HasSubstr("257 are needed"), HasSubstr("vm.nr_hugepages")));
   EXPECT_THAT(WhyOrdinaryPages(512 * kMiB, Free(2 * kMiB, 0), true), HasSubstr("no huge pages are free"));
@@ -41,7 +41,7 @@ TEST(WhyOrdinaryPagesTest, AnEighthOfTheStoreMayBeLostToTheLastPage) {
   EXPECT_THAT(WhyOrdinaryPages(8 * kMiB * 1024 / 9 - kMiB, Free(1024 * kMiB, 4), true), HasSubstr("would waste"));
 }
 
-TEST(WhyOrdinaryPagesTest, ThoseOfABoundedGroupAreTakenOnlyIfTheyAreTouchedAtOnce) {
+TEST(WhyOrdinaryPagesTest, HugePagesOfABoundedGroupAreTakenOnlyIfTouchedAtOnce) {
   os::HugePages pages = Free(2 * kMiB, 256);
   EXPECT_THAT(WhyOrdinaryPages(512 * kMiB, pages, false), IsEmpty());
   pages.by_group = true;
@@ -60,7 +60,7 @@ class TouchedMemoryTest : public testing::Test {
       return os::SharedMemory::Create("test", size, options);
     };
   }
-  // Of which the first that are touched are not there.
+  // Fails the first touch with `status`.
   TouchMemory FailOnce(const absl::Status& status) {
     return [this, status](const os::SharedMemory&) { return ++touched_ == 1 ? status : absl::OkStatus(); };
   }
@@ -70,7 +70,7 @@ class TouchedMemoryTest : public testing::Test {
   int touched_ = 0;
 };
 
-TEST_F(TouchedMemoryTest, OrdinaryPagesAreTakenWhereTheHugeOnesAreGoneWhenTheyAreTouched) {
+TEST_F(TouchedMemoryTest, OrdinaryPagesReplaceHugeOnesThatAreGoneWhenTouched) {
   const auto store = OpenStoreMemory(8 * kMiB, HugePagesChoice::kWhereFree,
                                      FailOnce(absl::ResourceExhaustedError("no memory to pre-fault")), system_);
   ASSERT_TRUE(store.ok()) << store.status();
@@ -79,14 +79,14 @@ TEST_F(TouchedMemoryTest, OrdinaryPagesAreTakenWhereTheHugeOnesAreGoneWhenTheyAr
   EXPECT_EQ(touched_, 2);
 }
 
-TEST_F(TouchedMemoryTest, HugePagesThatAreThereAreTouchedOnce) {
+TEST_F(TouchedMemoryTest, PresentHugePagesAreTouchedOnce) {
   const auto store = OpenStoreMemory(8 * kMiB, HugePagesChoice::kWhereFree, FailOnce(absl::OkStatus()), system_);
   ASSERT_TRUE(store.ok()) << store.status();
   EXPECT_THAT(created_, ElementsAre(true));
   EXPECT_EQ(touched_, 1);
 }
 
-TEST_F(TouchedMemoryTest, WhereTheyWereAskedForOrTheStartIsStoppedThatIsTheEnd) {
+TEST_F(TouchedMemoryTest, TheStartFailsIfHugePagesAreRequiredOrItIsStopped) {
   const absl::Status missing = absl::ResourceExhaustedError("no memory to pre-fault");
   EXPECT_EQ(OpenStoreMemory(8 * kMiB, HugePagesChoice::kAlways, FailOnce(missing), system_).status(), missing);
   touched_ = 0;
@@ -95,7 +95,7 @@ TEST_F(TouchedMemoryTest, WhereTheyWereAskedForOrTheStartIsStoppedThatIsTheEnd) 
   EXPECT_THAT(created_, ElementsAre(true, true));
 }
 
-TEST(StoreMemoryTest, WhichPagesAndWhyIsSaid) {
+TEST(StoreMemoryTest, TheChoiceOfPagesIsReportedWithItsReason) {
   for (const HugePagesChoice choice : {HugePagesChoice::kWhereFree, HugePagesChoice::kNever}) {
     const auto store = OpenStoreMemory(8 * kMiB, choice, nullptr);
     ASSERT_TRUE(store.ok()) << store.status();
@@ -107,7 +107,7 @@ TEST(StoreMemoryTest, WhichPagesAndWhyIsSaid) {
   }
 }
 
-TEST(StoreMemoryTest, HugePagesThatWereAskedForAreNotReplaced) {
+TEST(StoreMemoryTest, RequiredHugePagesAreNotReplaced) {
   constexpr uint64_t kMore = uint64_t{1} << 50;  // than any machine has
   EXPECT_FALSE(OpenStoreMemory(kMore, HugePagesChoice::kAlways, nullptr).ok());
 }

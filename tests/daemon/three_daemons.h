@@ -24,7 +24,7 @@ enum class DirectoryKind { kTokd, kRedis, kSentinel, kCluster };
 inline const auto kBothDirectories = testing::Values(DirectoryKind::kTokd, DirectoryKind::kRedis);
 std::string NameOfDirectory(const testing::TestParamInfo<DirectoryKind>& info);
 
-// What the daemons are told.
+// The settings of the daemons.
 constexpr base::Duration kLease = base::Seconds(1);
 constexpr base::Duration kGrace = base::Seconds(4);
 
@@ -40,10 +40,10 @@ constexpr int kNodes = 3;
 class ThreeDaemons : public testing::TestWithParam<DirectoryKind> {
  protected:
   void SetUp() override;
-  // Every daemon that runs still has to end well when it is told to.
+  // Every daemon that runs still has to end well when it is asked to.
   void TearDown() override;
 
-  // Those of node `index`, which may be beyond the three.
+  // The flags of node `index`, which may be beyond the three.
   std::vector<std::string> Flags(int index) const;
   void Start(int index);
   Client Connect(int index) { return nodes_[index]->Connect(); }
@@ -72,10 +72,10 @@ class ThreeDaemons : public testing::TestWithParam<DirectoryKind> {
   std::unique_ptr<directory::redis::RedisServer> redis_;
   std::unique_ptr<directory::redis::RedisGroup> group_;
   std::unique_ptr<directory::redis::RedisCluster> cluster_;
-  // Of each node.
+  // The drain time of each node.
   std::string drain_ = "1s";
   std::vector<std::string> more_flags_;
-  // From 1 on. Who wants more than three says so before SetUp.
+  // From 1 on. A test that needs more than three enlarges it before SetUp.
   std::vector<std::unique_ptr<TokdProcess>> nodes_ = std::vector<std::unique_ptr<TokdProcess>>(kNodes + 1);
 };
 

@@ -35,7 +35,7 @@ TokdProcess::TokdProcess(const ShortFolder& folder, int index, const std::vector
   os::ChildOptions options;
   options.argv = {"lib/daemon/tokd"};
   for (const auto& [name, value] : flags) {
-    // What a test gives itself takes its place.
+    // A test's own flag takes its place.
     if (std::find(more.begin(), more.end(), name) != more.end()) continue;
     options.argv.push_back(name);
     options.argv.push_back(value);

@@ -49,7 +49,7 @@ class TokdProcess final {
   pid_t pid() const { return process_->pid(); }
   std::string log() const;
 
-  // What the process has for itself, in KiB: resident, without the store that it shares.
+  // Memory of the process alone, in KiB: resident, without the store that it shares.
   uint64_t own_memory() const;
   int descriptors() const;
 

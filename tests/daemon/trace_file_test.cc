@@ -1,5 +1,4 @@
-// What tokd writes with --trace: each phase of each pull, one after the other, as Perfetto reads
-// it.
+// tokd's file of --trace: each phase of each pull, one after the other, as Perfetto reads it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +15,7 @@
 namespace tokamak::daemon {
 namespace {
 
-TEST(TraceFileTest, HasThePhasesOfEachPullInOrder) {
+TEST(TraceFileTest, ATraceHasThePhasesOfEachPullInOrder) {
   ShortFolder folder;
   const std::string file = folder.Path("trace.json");
   TokdProcess one(folder, 1, {});

@@ -1,6 +1,6 @@
 // Nodes and their directory stop, die, leave and come back for a long time, drawn from a seed;
-// after each round everything is healed, and sim::History judges what the programs were told. Run
-// by ci/truth. A directory that loses what it knows is not among the troubles: sim/worlds/life.h has that.
+// after each round everything is healed, and sim::History judges the programs' results. Run by
+// ci/truth. A directory that loses its entries is not among the faults: sim/worlds/life.h has that.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -92,7 +92,7 @@ class TruthSoak : public RedisMasters {
     const size_t master = Master();
     const size_t others = is_cluster() ? Cluster::kServers : directory::redis::RedisGroup::kServers;
     size_t replica = random_.Below(others);
-    // Of a Redis Cluster: another master would be missed, too.
+    // A Redis Cluster: another master would be missed, too.
     while (replica == master || absl::StartsWith(*server(replica).Ask({"ROLE"}), "master")) {
       replica = (replica + 1) % others;
     }

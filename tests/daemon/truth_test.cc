@@ -19,7 +19,7 @@ using TruthTest = ThreeDaemons;
 
 INSTANTIATE_TEST_SUITE_P(Directory, TruthTest, kBothDirectories, NameOfDirectory);
 
-TEST_P(TruthTest, ProgramsUnderTroubleReadWhatWasPromised) {
+TEST_P(TruthTest, PromisesHoldUnderFaults) {
   Witness witness;
   std::vector<std::string> ids;
   {

@@ -39,13 +39,13 @@ class Witness final {
   std::vector<uint64_t> GetAll(Client& client, uint32_t node, const std::vector<std::string>& ids, Timeout timeout,
                                bool last);
 
-  // What `node` has put is gone with it.
+  // Objects of `node` are gone with it.
   void Lost(uint32_t node);
-  // `node` has ended in order; it was told to at `begin`, and has handed over what it kept.
+  // `node` has ended in order, asked to at `begin`, and has handed over the objects that it kept.
   void Left(uint32_t node, int64_t begin);
 
-  // The directory was lost, or replaced by one that lacks what it accepted last: what had been
-  // announced by `begin` stands, and by `end` it has been told everything again.
+  // The directory was lost, or replaced by one that lacks its latest entries: contents announced by
+  // `begin` stand, and by `end` all have been announced again.
   void DirectoryForgot(int64_t begin, int64_t end);
 
   // The clock of the history.

@@ -9,8 +9,8 @@
 namespace tokamak::daemon {
 namespace {
 
-// What is said of a command line of `program`, which has a flag, and a command with a flag and an
-// argument.
+// Returns the error about a command line of `program`, which has a flag, and a command with a flag
+// and an argument.
 std::string Said(std::vector<std::string> arguments) {
   CLI::App app("about", "program");
   app.require_subcommand(1);
@@ -30,7 +30,7 @@ std::string Said(std::vector<std::string> arguments) {
   return "";
 }
 
-TEST(WrongFlagsTest, WhatIsNotThereIsNamedWithTheNearest) {
+TEST(WrongFlagsTest, AnUnknownWordIsNamedWithTheNearestOne) {
   EXPECT_EQ(Said({"fetch", "x", "--timeuot", "1"}),
             "there is no flag --timeuot; did you mean --timeout? (see program --help)");
   EXPECT_EQ(Said({"fetch", "x", "--numbre=1"}),
@@ -40,18 +40,18 @@ TEST(WrongFlagsTest, WhatIsNotThereIsNamedWithTheNearest) {
   EXPECT_EQ(Said({"sing"}), "there is no command sing (see program --help)");
 }
 
-TEST(WrongFlagsTest, AFlagOfACommandIsGivenAfterIt) {
+TEST(WrongFlagsTest, AFlagOfACommandFollowsTheCommand) {
   const std::string said = "--timeout belongs to fetch: give it after the command (see program --help)";
   EXPECT_EQ(Said({"--timeout", "1", "fetch", "x"}), said);
   EXPECT_EQ(Said({"--timeout=1", "fetch", "x"}), said);
   EXPECT_EQ(Said({"list", "--timeout", "1"}), said);
 }
 
-TEST(WrongFlagsTest, WithoutACommandAllAreNamed) {
+TEST(WrongFlagsTest, AMissingCommandIsReportedWithAllCommands) {
   EXPECT_EQ(Said({}), "give a command: fetch, list (see program --help)");
 }
 
-TEST(WrongFlagsTest, ElseItIsTheParsersOwnText) {
+TEST(WrongFlagsTest, OtherMistakesHaveTheParsersText) {
   EXPECT_EQ(Said({"fetch", "x", "y"}), "The following argument was not expected: y (see program --help)");
   EXPECT_EQ(Said({"fetch"}), "name is required (see program --help)");
 }

@@ -1,4 +1,4 @@
-// What the directory's own node holds, and is small, comes with the answer to who looks for it.
+// Small objects of the directory's own node come with the answer to the node that looks for them.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -31,7 +31,7 @@ class BroughtContentsTest : public RemoteDirectoryTest {
       return absl::MakeConstSpan(held_);
     });
   }
-  // What the answer brings.
+  // Returns the bytes that the answer brings.
   Bytes Brought(const std::string& object, bool may_bring = true, const NodeId& puller = "asker") {
     Bytes brought;
     LocateRequest request{Id(object), {}, kDeadline, puller, may_bring};
@@ -49,7 +49,7 @@ class BroughtContentsTest : public RemoteDirectoryTest {
   absl::StatusOr<LocatedObject> told_ = absl::InternalError("no answer");  // its contents are over
 };
 
-TEST_F(BroughtContentsTest, ASmallObjectOfTheDirectorysNodeComesWithTheAnswerWhichNamesThatNodeFirst) {
+TEST_F(BroughtContentsTest, ASmallObjectOfTheDirectorysNodeComesWithTheAnswerAndThatNodeIsNamedFirst) {
   Hold("x", Bytes(kMaxBrought, 0xab));
   EXPECT_EQ(Brought("x"), held_);
   ASSERT_TRUE(told_.ok()) << told_.status();
@@ -57,7 +57,7 @@ TEST_F(BroughtContentsTest, ASmallObjectOfTheDirectorysNodeComesWithTheAnswerWhi
   EXPECT_EQ(asked_for_, (base::ObjectVersion{Id("x"), base::Generation{7}}));
 }
 
-TEST_F(BroughtContentsTest, WhoeverPullsItIsKnownToADeletion) {
+TEST_F(BroughtContentsTest, APullerOfABroughtObjectIsKnownToADeletion) {
   Hold("x", Bytes(100, 1));
   EXPECT_EQ(Brought("x"), held_);
   const auto step = Delete("x");
@@ -65,47 +65,47 @@ TEST_F(BroughtContentsTest, WhoeverPullsItIsKnownToADeletion) {
   EXPECT_EQ(step->holders, (std::vector<NodeId>{"asker", "other", "server"}));
 }
 
-TEST_F(BroughtContentsTest, NothingComesUnasked) {
+TEST_F(BroughtContentsTest, NoContentComesUnasked) {
   Hold("x", Bytes(100, 1));
   EXPECT_EQ(Brought("x", false), Bytes());
   EXPECT_TRUE(told_.ok()) << told_.status();
 }
 
-TEST_F(BroughtContentsTest, NothingComesWhereThereIsNoPuller) {
+TEST_F(BroughtContentsTest, NoContentComesWithoutAPuller) {
   Hold("x", Bytes(100, 1));
   EXPECT_EQ(Brought("x", true, ""), Bytes());
   EXPECT_TRUE(absl::IsInvalidArgument(told_.status())) << told_.status();
 }
 
-TEST_F(BroughtContentsTest, ALargerOneIsToBePulled) {
+TEST_F(BroughtContentsTest, ALargerObjectIsToBePulled) {
   Hold("x", Bytes(kMaxBrought + 1, 1));
   EXPECT_EQ(Brought("x"), Bytes());
   ASSERT_TRUE(told_.ok()) << told_.status();
   EXPECT_EQ(told_->holders.size(), 2u);
 }
 
-TEST_F(BroughtContentsTest, WhatTheNodeHasNoMoreIsToBePulledFromAnother) {
+TEST_F(BroughtContentsTest, AnObjectThatTheNodeLostIsToBePulledFromAnother) {
   Hold("x", Bytes(100, 1));
   held_.clear();
   EXPECT_EQ(Brought("x"), Bytes());
   EXPECT_TRUE(told_.ok()) << told_.status();
 }
 
-TEST_F(BroughtContentsTest, WhatAnotherNodeHoldsIsNotLookedFor) {
+TEST_F(BroughtContentsTest, AnObjectOfAnotherNodeIsNotLookedFor) {
   Hold("x", Bytes(100, 1));
   ASSERT_TRUE(Announce("y", "other").ok());
   EXPECT_EQ(Brought("y"), Bytes());
   EXPECT_EQ(asked_for_, base::ObjectVersion());
 }
 
-TEST_F(BroughtContentsTest, AReplyThatHasNoRoomBringsNothing) {
+TEST_F(BroughtContentsTest, AReplyWithoutRoomBringsNothing) {
   UseSmallReplies();
   Hold("x", Bytes(400, 1));
   EXPECT_EQ(Brought("x"), Bytes());
   EXPECT_TRUE(told_.ok()) << told_.status();
 }
 
-TEST_F(BroughtContentsTest, AnotherNumberOfBytesThanTheObjectHasIsMalformed) {
+TEST_F(BroughtContentsTest, AWrongNumberOfBytesIsMalformed) {
   Hold("x", Bytes(100, 1));
   caller_.garble = [](FakeCaller::Bytes& reply) {
     reply.pop_back();

@@ -70,7 +70,7 @@ class FakeCaller final : public transport::Caller {
     const base::Lifetime::Watch gone_;
     const uint64_t number_;
   };
-  // The right to answer one call. Dropped unused, the caller is told.
+  // The right to answer one call. Dropped unused, it reports an error to the caller.
   class Ticket final {
    public:
     Ticket(FakeCaller& caller, uint64_t number) : caller_(caller), gone_(caller.lifetime_.Watched()), number_(number) {}

@@ -1,5 +1,5 @@
-// FakeRedis is a server on a port of the loopback that answers what a test tells it to, on the test's
-// own loop: for what no real server can be made to say.
+// FakeRedis is a server on a port of the loopback with the answers of a test, on the test's own
+// loop: for answers that no real server can be made to give.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +20,15 @@ namespace tokamak::directory::redis {
 
 class FakeRedis final {
  public:
-  // What is sent for a command, as bytes; "": nothing.
+  // The answer to a command, as bytes; "": none.
   using Answer = std::function<std::string(const Command& command)>;
 
   FakeRedis(os::EpollLoop& loop, Answer answer);
   ~FakeRedis();
 
-  // Whoever connects is told this, and the connection is closed.
+  // Sends each new connection these `words` and closes it.
   void TurnAway(std::string words) { turn_away_ = std::move(words); }
-  // What it has been asked, since the last time.
+  // Returns the commands received since the last call.
   std::vector<Command> TakeCommands() { return std::exchange(commands_, {}); }
 
   Place place() const { return {{"127.0.0.1", port_}, ""}; }
@@ -43,7 +43,7 @@ class FakeRedis final {
     for (const std::string& text : texts) bytes += Bulk(text);
     return bytes;
   }
-  // Of a master in `mode`, with further lines.
+  // The INFO of a master in `mode`, with further lines.
   static std::string Info(const std::string& mode = "standalone", const std::string& more = "") {
     return Bulk("redis_version:7.0.15\r\nredis_mode:" + mode + "\r\nrole:master\r\nrun_id:abc\r\n" + more);
   }

@@ -1,5 +1,5 @@
-// What only the local directory promises: its bounds, the size of its tasks, its times. What all
-// promise is in conformance/.
+// Promises of the local directory alone: its bounds, the size of its tasks, its times. The promises
+// of all directories are in conformance/.
 #include "lib/directory/local.h"
 
 #include <algorithm>
@@ -72,7 +72,7 @@ class LocalDirectoryTest : public testing::Test {
   std::map<NodeId, std::string> as_of_;  // JoinReply::as_of, the last
 };
 
-TEST_F(LocalDirectoryTest, APartOfTheNodesBeginsAfterANameAndHasNoMoreThanAreAskedFor) {
+TEST_F(LocalDirectoryTest, APageOfNodesBeginsAfterANameAndIsBounded) {
   for (const char* const node : {"d", "b", "a", "c"}) Join(node, node[0] == 'b' ? kTick : kLease);
   scheduler_.RunFor(Seconds(1));
   const auto names = [this](const NodeId& after, size_t most) {
@@ -89,7 +89,7 @@ TEST_F(LocalDirectoryTest, APartOfTheNodesBeginsAfterANameAndHasNoMoreThanAreAsk
 }
 
 // Both answers name as many.
-TEST_F(LocalDirectoryTest, WhereAnObjectIsIsSaidAsFastHoweverManyHaveIt) {
+TEST_F(LocalDirectoryTest, AnObjectIsLocatedAsFastHoweverManyHoldIt) {
   constexpr int kHolders = 4000, kLooks = 4096, kMany = 1, kFew = 2;
   for (int node = 0; node < kHolders; ++node) {
     const std::string name = std::to_string(node);
@@ -110,7 +110,7 @@ TEST_F(LocalDirectoryTest, WhereAnObjectIsIsSaidAsFastHoweverManyHaveIt) {
   EXPECT_LT(time_of_looks_at(kMany), 5 * few + 0.01);
 }
 
-TEST_F(LocalDirectoryTest, AHolderThatIsGoneBehindOneThatIsNotHoldsUpNoDeletion) {
+TEST_F(LocalDirectoryTest, AGoneHolderBehindALivingOneHoldsUpNoDeletion) {
   Join("a");
   Join("b");
   ASSERT_TRUE(Announce("a", 1).ok());
@@ -173,7 +173,7 @@ TEST_F(LocalDirectoryTest, ThisNodesOwnWaitsLeaveRoomForOthers) {
   EXPECT_TRUE(told.ok()) << told;
 }
 
-TEST_F(LocalDirectoryTest, NothingIsLeftOfWaitsLeasesAndDeletionsThatEnded) {
+TEST_F(LocalDirectoryTest, EndedWaitsLeasesAndDeletionsLeaveNothing) {
   Join("a");
   Join("b");
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(Announce("a", i).ok());
@@ -206,7 +206,7 @@ TEST_F(LocalDirectoryTest, HandlesMayOutliveTheDirectory) {
   EXPECT_EQ(answers, 0);
 }
 
-TEST_F(LocalDirectoryTest, ALeaseAndAGraceEndToThePicosecond) {
+TEST_F(LocalDirectoryTest, LeaseAndGraceEndExactToThePicosecond) {
   Join("a");
   EXPECT_TRUE(Announce("a", 0).ok());
   const base::Time joined = scheduler_.Now();
@@ -222,7 +222,7 @@ TEST_F(LocalDirectoryTest, ALeaseAndAGraceEndToThePicosecond) {
 
 // A node with many objects: the end of its lease is one step, whatever it holds, and what is
 // forgotten later is forgotten in small ones; yet from the first moment on nothing of it counts.
-TEST_F(LocalDirectoryTest, NoTaskIsLargeWhenANodeWithManyObjectsIsGone) {
+TEST_F(LocalDirectoryTest, TasksStaySmallWhenANodeWithManyObjectsIsGone) {
   constexpr int kObjects = 20'000, kDeleted = 5'000;
   Join("a", Seconds(3600));
   Join("b", Seconds(3600));
@@ -263,7 +263,7 @@ TEST_F(LocalDirectoryTest, ANodeThatLeavesWhileAnotherIsForgottenIsForgottenToo)
   EXPECT_EQ(local_.objects(), 0u);
 }
 
-TEST_F(LocalDirectoryTest, NoTaskIsLargeWhenASilentNodeIsBackAndManyWait) {
+TEST_F(LocalDirectoryTest, TasksStaySmallWhenASilentNodeIsBackAndManyWait) {
   constexpr int kObjects = 3 * static_cast<int>(Waits::kAskedAtOnce);
   Join("a", Seconds(1));
   for (int i = 0; i < kObjects; ++i) ASSERT_TRUE(Announce("a", i).ok());
@@ -313,7 +313,7 @@ TEST_F(FewTombstonesTest, TheLatestDeletionsAreRemembered) {
   EXPECT_TRUE(absl::IsAborted(Announce("a", 11)));
 }
 
-TEST_F(FewTombstonesTest, WhatADeletionWaitsForIsRememberedWithoutABound) {
+TEST_F(FewTombstonesTest, DeletionsUnderWayAreRememberedWithoutABound) {
   Join("a", Seconds(3600));
   scheduler_.RunFor(LocalOptions().recovery);
   ASSERT_TRUE(Announce("a", -1).ok());
@@ -323,7 +323,7 @@ TEST_F(FewTombstonesTest, WhatADeletionWaitsForIsRememberedWithoutABound) {
   EXPECT_EQ(Join("a").drops, std::vector<base::ObjectVersion>{Version(-1)});
 }
 
-TEST_F(LocalDirectoryTest, AllDropsAreToldInTurnThoughNoneIsConfirmed) {
+TEST_F(LocalDirectoryTest, AllDropsAreNamedInTurnThoughNoneIsConfirmed) {
   Join("a");
   constexpr int kObjects = static_cast<int>(kMaxDropsTold) * 5 / 2;
   for (int i = 0; i < kObjects; ++i) {

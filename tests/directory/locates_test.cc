@@ -42,7 +42,7 @@ class LocatesTest : public RemoteDirectoryTest {
   uint64_t calls_before_ = 0;
 };
 
-TEST_F(LocatesTest, ThoseOfOneTaskGoInOneRequest) {
+TEST_F(LocatesTest, LocatesOfOneTaskGoInOneRequest) {
   Hold(50);
   for (int i = 0; i < 50; ++i) Ask(std::to_string(i));
   Ask("nobody has it");
@@ -65,7 +65,7 @@ TEST_F(LocatesTest, ARequestIsBounded) {
   for (const auto& asked : all_) EXPECT_EQ(asked->answers, 1);
 }
 
-TEST_F(LocatesTest, BeyondSoManyRequestsTheNextWaitAndNoneIsRefused) {
+TEST_F(LocatesTest, LocatesBeyondTheBoundOfRequestsWaitAndAreNotRefused) {
   Hold(1);
   constexpr size_t kMany = (Locates::kMaxCalls * 3 + 1) * kMaxLocated;
   for (size_t i = 0; i < kMany; ++i) Ask("0");
@@ -79,7 +79,7 @@ TEST_F(LocatesTest, BeyondSoManyRequestsTheNextWaitAndNoneIsRefused) {
   }
 }
 
-TEST_F(LocatesTest, WhatWaitsToBeSentEndsAtItsDeadline) {
+TEST_F(LocatesTest, AnUnsentLocateEndsAtItsDeadline) {
   Hold(1);
   caller_.cut = true;
   constexpr size_t kFirst = Locates::kMaxCalls * kMaxLocated;
@@ -93,7 +93,7 @@ TEST_F(LocatesTest, WhatWaitsToBeSentEndsAtItsDeadline) {
   EXPECT_EQ(all_[0]->answers, 0);
 }
 
-TEST_F(LocatesTest, ManyThatAreDroppedAtOnceAreNotAskedOneAfterTheOther) {
+TEST_F(LocatesTest, ManyDroppedLocatesAreNotSentOneByOne) {
   Hold(1);
   for (size_t i = 0; i < Locates::kMaxCalls * kMaxLocated * 3; ++i) Ask("0");
   scheduler_.RunFor(caller_.one_way);
@@ -104,7 +104,7 @@ TEST_F(LocatesTest, ManyThatAreDroppedAtOnceAreNotAskedOneAfterTheOther) {
   EXPECT_EQ(all_.back()->answers, 1);
 }
 
-TEST_F(LocatesTest, WhatAReplyHasNoRoomForIsAskedAgain) {
+TEST_F(LocatesTest, LocatesThatFindNoRoomInAReplyAreSentAgain) {
   UseSmallReplies();
   Hold(20);
   for (int i = 0; i < 20; ++i) Ask(std::to_string(i));
@@ -116,7 +116,7 @@ TEST_F(LocatesTest, WhatAReplyHasNoRoomForIsAskedAgain) {
   }
 }
 
-TEST_F(LocatesTest, WhoIsDroppedBeforeItIsSentIsNotAsked) {
+TEST_F(LocatesTest, ALocateDroppedBeforeItIsSentIsNotSent) {
   Hold(2);
   Ask("0")->handle.reset();
   scheduler_.RunFor(kDeadline);
@@ -129,7 +129,7 @@ TEST_F(LocatesTest, WhoIsDroppedBeforeItIsSentIsNotAsked) {
   EXPECT_EQ(all_[0]->answers + all_[2]->answers, 0);
 }
 
-TEST_F(LocatesTest, OneAnswerMayDropTheOthersAndAsk) {
+TEST_F(LocatesTest, AnAnswerMayDropOtherLocatesAndStartOne) {
   Hold(3);
   const auto first = std::make_shared<Asked>();
   first->handle = remote_.Locate({Id("0"), {}, kDeadline, ""}, [&](const absl::StatusOr<LocatedObject>&) {
@@ -162,7 +162,7 @@ TEST_F(LocatesTest, AnAnswerMayDropTheDirectory) {
   handles.clear();
 }
 
-TEST_F(LocatesTest, AnotherDeadlineOrPullerIsAnotherRequest) {
+TEST_F(LocatesTest, LocatesOfAnotherDeadlineOrPullerGoInAnotherRequest) {
   Hold(1);
   Ask("0");
   Ask("0", kDeadline * 2);
@@ -172,14 +172,14 @@ TEST_F(LocatesTest, AnotherDeadlineOrPullerIsAnotherRequest) {
   for (const auto& asked : all_) EXPECT_TRUE(asked->told.ok()) << asked->told.status();
 }
 
-TEST_F(LocatesTest, WhatIsAskedAfterThemComesAfterThem) {
+TEST_F(LocatesTest, ALaterCallFollowsTheLocates) {
   Hold(1);
   Ask("0");
   ASSERT_TRUE(Delete("0").ok());
   EXPECT_TRUE(all_[0]->told.ok()) << all_[0]->told.status();
 }
 
-TEST_F(LocatesTest, AFailedCallEndsAllOfThem) {
+TEST_F(LocatesTest, AFailedCallEndsAllItsLocates) {
   Hold(2);
   caller_.cut = true;
   Ask("0");

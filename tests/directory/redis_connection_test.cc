@@ -72,7 +72,7 @@ TEST_F(RedisConnectionTest, EachKindOfReplyComesThrough) {
   EXPECT_EQ(array->elements[2].elements[0].integer, 3);
 }
 
-TEST_F(RedisConnectionTest, AnErrorOfTheServerIsAStatusThatSaysWhoSaidWhat) {
+TEST_F(RedisConnectionTest, AnErrorOfTheServerIsAStatusThatQuotesIt) {
   RedisServer server;
   const auto line = Open(server.target());
   Await(*line);
@@ -82,7 +82,7 @@ TEST_F(RedisConnectionTest, AnErrorOfTheServerIsAStatusThatSaysWhoSaidWhat) {
   EXPECT_NE(status.message().find(server.address()), std::string::npos) << status;
 }
 
-TEST_F(RedisConnectionTest, WithoutAServerACallFailsSoonAndSaysWhatToDo) {
+TEST_F(RedisConnectionTest, ACallWithoutAServerFailsSoonWithARemedy) {
   const auto line = Open("redis@unix:/no/such/socket");
   const absl::Status status = Ask(*line, {"PING"}).status();
   EXPECT_TRUE(absl::IsUnavailable(status));
@@ -100,7 +100,7 @@ TEST_F(RedisConnectionTest, ARefusedTcpConnectionIsTriedAgain) {
   EXPECT_NE(status.message().find("Connection refused"), std::string::npos) << status;
 }
 
-TEST_F(RedisConnectionTest, WhenTheServerDiesWhatWaitsFailsAndANewServerIsFound) {
+TEST_F(RedisConnectionTest, WaitingCallsFailWithTheirServerAndANewOneIsFound) {
   RedisServer server;
   const auto line = Open(server.target());
   Await(*line);
@@ -159,7 +159,7 @@ TEST_F(RedisConnectionTest, CallsBeyondTheBoundAreRefused) {
                                             [&](const absl::StatusOr<Reply>& reply) { answered += reply.ok(); }));
   }
   EXPECT_TRUE(absl::IsResourceExhausted(Ask(*line, {"PING"}).status()));
-  // What the node's own life needs has room beside these.
+  // Calls that the node's own life needs have room beside these.
   bool own_answered = false;
   const base::Pending own = line->connection().CallForNode(
       {"PING"}, kConnectionPatience, [&](const absl::StatusOr<Reply>& reply) { own_answered = reply.ok(); });
@@ -185,7 +185,7 @@ TEST_F(RedisConnectionTest, APasswordIsGivenFirst) {
   EXPECT_TRUE(Ask(*with, {"PING"}).ok());
 }
 
-TEST_F(RedisConnectionTest, WhatIsCalledAtTheStartOfAConnectionIsHeardFirst) {
+TEST_F(RedisConnectionTest, CallsAtTheStartOfAConnectionGoFirst) {
   RedisServer server;
   ServerConnection* connection = nullptr;
   base::Pending greeting;

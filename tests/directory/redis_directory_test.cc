@@ -1,4 +1,4 @@
-// What only the Redis directory promises; what all directories promise is in conformance/.
+// Promises of the Redis directory alone; the promises of all directories are in conformance/.
 #include "lib/directory/redis/redis_directory.h"
 
 #include <memory>
@@ -42,7 +42,7 @@ TEST_F(RedisDirectoryTest, ClustersWithOtherPrefixesDoNotSeeEachOther) {
 
 // --- Restarts of the server ---
 
-TEST_F(RedisDirectoryTest, AServerThatWasRestartedEmptyIsToldEverythingAgain) {
+TEST_F(RedisDirectoryTest, AServerRestartedEmptyLearnsEverythingAgain) {
   ASSERT_TRUE(Join("a").ok());
   ASSERT_TRUE(Announce(Version("x"), "a").ok());
   Restart();
@@ -53,7 +53,7 @@ TEST_F(RedisDirectoryTest, AServerThatWasRestartedEmptyIsToldEverythingAgain) {
   EXPECT_EQ(Holders("x"), std::set<NodeId>{"a"});
 }
 
-TEST_F(RedisDirectoryTest, AServerThatComesBackFromASnapshotIsToldEverythingAgain) {
+TEST_F(RedisDirectoryTest, AServerRestoredFromASnapshotLearnsEverythingAgain) {
   ASSERT_TRUE(Join("a").ok());
   ASSERT_TRUE(Announce(Version("x"), "a").ok());
   AskServer({"SAVE"});
@@ -69,7 +69,7 @@ TEST_F(RedisDirectoryTest, AServerThatComesBackFromASnapshotIsToldEverythingAgai
   EXPECT_EQ(Holders("y"), std::set<NodeId>{"a"});
 }
 
-TEST_F(RedisDirectoryTest, WhatASnapshotSaysOfAnotherNodeCountsUntilThatJoinsAgain) {
+TEST_F(RedisDirectoryTest, ASnapshotsEntriesOfANodeCountUntilItJoinsAgain) {
   const auto other = Open();
   ASSERT_TRUE(Join("a").ok());
   ASSERT_TRUE(Join(*other, Request("b")).ok());
@@ -83,7 +83,7 @@ TEST_F(RedisDirectoryTest, WhatASnapshotSaysOfAnotherNodeCountsUntilThatJoinsAga
   EXPECT_EQ(Holders("x"), std::set<NodeId>());
 }
 
-TEST_F(RedisDirectoryTest, NothingOlderIsDeletedUntilARestartedServerHasLearntWhoHoldsWhat) {
+TEST_F(RedisDirectoryTest, ARestartedServerDeletesNothingOlderUntilItHasLearnedTheHolders) {
   ASSERT_TRUE(Join("a").ok());
   ASSERT_TRUE(Announce(Version("x"), "a").ok());
   Restart();
@@ -99,7 +99,7 @@ TEST_F(RedisDirectoryTest, NothingOlderIsDeletedUntilARestartedServerHasLearntWh
   EXPECT_TRUE(absl::IsNotFound(Delete("unknown").status()));
 }
 
-TEST_F(RedisDirectoryTest, NothingIsDeletedByASnapshotAlone) {
+TEST_F(RedisDirectoryTest, ASnapshotAloneDeletesNothing) {
   ASSERT_TRUE(Join("a").ok());
   ASSERT_TRUE(Announce(Version("x"), "a").ok());
   AskServer({"SAVE"});
@@ -110,7 +110,7 @@ TEST_F(RedisDirectoryTest, NothingIsDeletedByASnapshotAlone) {
   EXPECT_EQ(Holders("x"), std::set<NodeId>{"a"});
 }
 
-TEST_F(RedisDirectoryTest, WhatWasBeingDeletedByASnapshotIsDeletedWhenItsHolderHasDroppedIt) {
+TEST_F(RedisDirectoryTest, ADeletionOfASnapshotEndsWhenTheHolderDropsTheObject) {
   ASSERT_TRUE(Join("a").ok());
   ASSERT_TRUE(Announce(Version("x"), "a").ok());
   ASSERT_TRUE(Delete("x").ok());
@@ -131,7 +131,7 @@ TEST_F(RedisDirectoryTest, WhatWasBeingDeletedByASnapshotIsDeletedWhenItsHolderH
   EXPECT_TRUE(Keys("tokamak:deleting:*").empty());
 }
 
-TEST_F(RedisDirectoryTest, HowLongANewServerLearnsIsNeverSaidToBeLongerThanItIs) {
+TEST_F(RedisDirectoryTest, TheReportedTimeToLearnIsNeverTooLong) {
   ASSERT_TRUE(Join("a").ok());
   AskServer({"ZADD", "tokamak:recovery", "9000000000000000", "*begun"});  // by a clock that jumped
   const absl::Status why = Delete("x").status();
@@ -139,7 +139,7 @@ TEST_F(RedisDirectoryTest, HowLongANewServerLearnsIsNeverSaidToBeLongerThanItIs)
   EXPECT_EQ(why.message(), "the directory began 0.0 s ago and is learning who holds what: try again in 10.0 s");
 }
 
-TEST_F(RedisDirectoryTest, AfterARestartWhatWasKnownBeforeDisplacesWhatIsNew) {
+TEST_F(RedisDirectoryTest, OlderContentsDisplaceNewOnesAfterARestart) {
   ASSERT_TRUE(Join("a").ok());
   ASSERT_TRUE(Announce(Version("x", 1), "a").ok());
   Restart();
@@ -164,7 +164,7 @@ TEST_F(RedisDirectoryTest, AConnectionThatWasLostWithoutARestartLosesNothing) {
   EXPECT_FALSE(Join("a")->entered);
 }
 
-TEST_F(RedisDirectoryTest, AServerThatForgetsItsScriptsIsToldThemAgain) {
+TEST_F(RedisDirectoryTest, AServerThatForgetsItsScriptsGetsThemAgain) {
   ASSERT_TRUE(Join("a").ok());
   AskServer({"SCRIPT", "FLUSH"});
   const absl::Status first = Join("a").status();
@@ -176,7 +176,7 @@ TEST_F(RedisDirectoryTest, AServerThatForgetsItsScriptsIsToldThemAgain) {
 
 // --- Keys that are lost ---
 
-TEST_F(RedisDirectoryTest, VerifyFindsWhatTheServerHasLost) {
+TEST_F(RedisDirectoryTest, VerifyFindsEntriesThatTheServerLost) {
   ASSERT_TRUE(Join("a").ok());
   ASSERT_TRUE(Join("b").ok());
   for (const char* object : {"x", "y", "z"}) ASSERT_TRUE(Announce(Version(object), "a").ok());
@@ -208,7 +208,7 @@ TEST_F(RedisDirectoryTest, HeldNamesNothingThatIsLostAndGoesOnInTheSameLifeOnly)
   }
 }
 
-// Where a key names a life (":EPOCH:NODE", of 16 digits).
+// Returns the place in a key of a life (":EPOCH:NODE", of 16 digits).
 size_t FindLife(const std::string& key) {
   for (size_t at = key.find(':'); at != std::string::npos; at = key.find(':', at + 1)) {
     const size_t digits = key.find_first_not_of("0123456789", at + 1);
@@ -219,7 +219,7 @@ size_t FindLife(const std::string& key) {
 
 // Each key in turn is lost; every node joins, verifies and announces what was lost. Then all is as
 // it was.
-TEST_F(RedisDirectoryTest, WhateverKeyIsLostTheAnswersAreRightOnceAllHaveVerified) {
+TEST_F(RedisDirectoryTest, AnswersAreRightOnceAllHaveVerifiedWhateverKeyWasLost) {
   const auto set_up = [&] {
     for (const char* node : {"a", "b", "c"}) ASSERT_TRUE(Join(node).ok());
     for (const char* node : {"a", "b"}) ASSERT_TRUE(Announce(Version("x"), node, true).ok());
@@ -252,7 +252,7 @@ TEST_F(RedisDirectoryTest, WhateverKeyIsLostTheAnswersAreRightOnceAllHaveVerifie
       if (!lost->empty()) {
         EXPECT_TRUE(Announce(Version("x"), node, true).ok());
       }
-      // One that was not told to drop its copy finds that it is not known to hold it.
+      // A node that was not asked to drop its copy finds that it is not known to hold it.
       const absl::Status again = Announce(Version("deleted"), node);
       EXPECT_TRUE(absl::IsAborted(again) || key == "tokamak:tombstones" || key.find(":deleting:") != std::string::npos);
       (void)Withdraw(Version("deleted"), node);
@@ -292,7 +292,7 @@ TEST_F(RedisDirectoryTest, ForeignKeysAreAnErrorThatNamesThemAndNoCrash) {
   EXPECT_PRED1(names_it, Locate("x").status());
 }
 
-TEST_F(RedisDirectoryTest, WhatOthersWroteOfANodeHidesThatNodeAloneAndOnlyUntilItRenewsItsLease) {
+TEST_F(RedisDirectoryTest, AForeignEntryOfANodeHidesThatNodeOnlyUntilItRenewsItsLease) {
   ASSERT_TRUE(Join("a").ok());
   ASSERT_TRUE(Join("b").ok());
   const auto names = [this] {
@@ -323,7 +323,7 @@ TEST_F(RedisDirectoryTest, AForeignMemberOfItsDropsKeepsNoNodeFromItsLease) {
   AskServer({"SADD", drops, "poison", "ab:cd", ":"});
   EXPECT_TRUE(Join("a").ok());
   EXPECT_EQ(AskServer({"EXISTS", drops}).integer, 0) << "they are gone";
-  // Of a life that has ended as well: whoever cleans after it goes on.
+  // Entry of a life that has ended as well: any cleaner goes on after it.
   AskServer({"SADD", "tokamak:ended", "1:gone"});
   AskServer({"SADD", "tokamak:drops:1:gone", "poison", "ab:cd"});
   EXPECT_TRUE(Join("a").ok());
@@ -332,7 +332,7 @@ TEST_F(RedisDirectoryTest, AForeignMemberOfItsDropsKeepsNoNodeFromItsLease) {
 
 // --- Leases ---
 
-TEST_F(RedisDirectoryTest, WhatASilentNodeHoldsKeepsItsIdUntilTheNodeIsGone) {
+TEST_F(RedisDirectoryTest, AnObjectOfASilentNodeKeepsItsIdUntilTheNodeIsGone) {
   ASSERT_TRUE(Join("a").ok());
   ASSERT_TRUE(Join("b").ok());
   ASSERT_TRUE(Announce(Version("x"), "a").ok());
@@ -348,7 +348,7 @@ TEST_F(RedisDirectoryTest, WhatASilentNodeHoldsKeepsItsIdUntilTheNodeIsGone) {
   EXPECT_TRUE(RunUntil([&] { return Announce(Version("x", 2), "b").ok(); }));
 }
 
-TEST_F(RedisDirectoryTest, ANodeThatIsBackWithinItsGraceIsToldWhatWasDeleted) {
+TEST_F(RedisDirectoryTest, ANodeThatReturnsWithinItsGraceLearnsOfDeletions) {
   AskServer({"FLUSHALL"});  // nobody has met it yet
   directory_ = OpenRecovery(base::Milliseconds(1));
   AwaitServer();
@@ -367,7 +367,7 @@ TEST_F(RedisDirectoryTest, ANodeThatIsBackWithinItsGraceIsToldWhatWasDeleted) {
   EXPECT_TRUE(absl::IsAborted(Announce(Version("x"), "a", true)));
 }
 
-TEST_F(RedisDirectoryTest, MoreDropsThanOneAnswerNamesAreAllTold) {
+TEST_F(RedisDirectoryTest, DropsBeyondOneAnswerAreAllNamed) {
   ASSERT_TRUE(Join("a").ok());
   std::set<base::ObjectVersion> untold;
   for (int i = 0; i < 100; ++i) {
@@ -409,7 +409,7 @@ TEST_F(RedisDirectoryTest, AnEarlierLifeThatIsSilentElsewhereCountsUntilItsGrace
   EXPECT_TRUE(RunUntil([&] { return Announce(Version("x", 2), "b").ok(); }));
 }
 
-TEST_F(RedisDirectoryTest, WhoWaitsIsToldWhenASilentHolderIsBack) {
+TEST_F(RedisDirectoryTest, AWaiterHearsOfAReturningHolder) {
   ASSERT_TRUE(Join("a").ok());
   ASSERT_TRUE(Announce(Version("x"), "a").ok());
   LetFallSilent("a");
@@ -425,7 +425,7 @@ TEST_F(RedisDirectoryTest, WhoWaitsIsToldWhenASilentHolderIsBack) {
 
 // --- Holders ---
 
-TEST_F(RedisDirectoryTest, AllOfManyHoldersAreNamedInTurnAndToldToDrop) {
+TEST_F(RedisDirectoryTest, AllOfManyHoldersAreNamedInTurnAndDropTheObject) {
   Ids all;
   for (int i = 0; i < 68; ++i) {
     all.push_back("n" + std::to_string(100 + i));
@@ -462,7 +462,7 @@ TEST_F(RedisDirectoryTest, AllOfManyHoldersAreNamedInTurnAndToldToDrop) {
   EXPECT_TRUE(Announce(Version("x", 2), all[0]).ok());
 }
 
-TEST_F(RedisDirectoryTest, WhenTheNamedHoldersHaveEvictedTheOthersAreNamed) {
+TEST_F(RedisDirectoryTest, OtherHoldersAreNamedWhenTheNamedOnesHaveEvicted) {
   for (int i = 0; i < 68; ++i) {
     ASSERT_TRUE(Join("n" + std::to_string(i)).ok());
     ASSERT_TRUE(Announce(Version("x"), "n" + std::to_string(i)).ok());
@@ -472,9 +472,9 @@ TEST_F(RedisDirectoryTest, WhenTheNamedHoldersHaveEvictedTheOthersAreNamed) {
   EXPECT_EQ(Holders("x").size(), 68 - kMaxHoldersNamed);
 }
 
-// Each id is announced by two nodes at once, with different contents: one wins, and the loser is
-// told.
-TEST_F(RedisDirectoryTest, OfTwoContentsThatAreAnnouncedAtOnceOneIsAccepted) {
+// Each id is announced by two nodes at once, with different contents: one wins, and the loser gets
+// an error.
+TEST_F(RedisDirectoryTest, OneOfTwoContentsAnnouncedAtOnceIsAccepted) {
   const auto other = Open();
   RunUntil([&] { return Nodes(*other).ok(); });
   ASSERT_TRUE(Join("a").ok());
@@ -496,7 +496,7 @@ TEST_F(RedisDirectoryTest, OfTwoContentsThatAreAnnouncedAtOnceOneIsAccepted) {
   EXPECT_EQ(refused, kObjects);
 }
 
-TEST_F(RedisDirectoryTest, ADeletionRacesWithAnnouncementsAndNothingOfItComesBack) {
+TEST_F(RedisDirectoryTest, ADeletionThatRacesWithAnnouncementsHolds) {
   const auto other = Open();
   RunUntil([&] { return Nodes(*other).ok(); });
   ASSERT_TRUE(Join("a").ok());
@@ -520,7 +520,7 @@ TEST_F(RedisDirectoryTest, ADeletionRacesWithAnnouncementsAndNothingOfItComesBac
 
 // --- Waiting ---
 
-TEST_F(RedisDirectoryTest, WhatEndedLivesHeldIsCleanedStepByStep) {
+TEST_F(RedisDirectoryTest, EntriesOfEndedLivesAreCleanedStepByStep) {
   ASSERT_TRUE(Join("a").ok());
   ASSERT_TRUE(Join("b").ok());
   for (int i = 0; i < 600; ++i) ASSERT_TRUE(Announce(Version(std::to_string(i)), "a").ok());
@@ -551,7 +551,7 @@ TEST_F(RedisDirectoryTest, WhatEndedLivesHeldIsCleanedStepByStep) {
   EXPECT_EQ(AskServer({"ZCARD", "tokamak:tombstones"}).integer, 5);
 }
 
-TEST_F(RedisDirectoryTest, CleaningAfterAnEarlierLifeSparesWhatALaterOneHolds) {
+TEST_F(RedisDirectoryTest, CleaningAfterAnEarlierLifeSparesALaterOne) {
   ASSERT_TRUE(Join("a", 1).ok());
   ASSERT_TRUE(Announce(Version("x"), "a").ok());
   ASSERT_TRUE(Announce(Version("y"), "a").ok());
@@ -596,7 +596,7 @@ class FullRedisDirectoryTest : public RedisDirectoryTest {
   FullRedisDirectoryTest() : RedisDirectoryTest({"--maxmemory-policy", "noeviction"}) {}
 };
 
-TEST_F(FullRedisDirectoryTest, WithoutMemoryAnnouncementsAreRefusedAndAllElseGoesOn) {
+TEST_F(FullRedisDirectoryTest, AServerWithoutMemoryRefusesAnnouncementsOnly) {
   ASSERT_TRUE(Join("a").ok());
   ASSERT_TRUE(Join("b").ok());
   ASSERT_TRUE(Announce(Version("x"), "a").ok());
@@ -620,7 +620,7 @@ class UnscriptedRedisDirectoryTest : public RedisDirectoryTest {
   UnscriptedRedisDirectoryTest() : RedisDirectoryTest({"--rename-command", "SCRIPT", ""}) {}
 };
 
-TEST_F(UnscriptedRedisDirectoryTest, AServerThatCannotBeToldScriptsBeforehandIsSentThemEachTime) {
+TEST_F(UnscriptedRedisDirectoryTest, AServerThatCannotStoreScriptsGetsThemEachTime) {
   ASSERT_TRUE(Join("a").ok());
   ASSERT_TRUE(Announce(Version("x"), "a").ok());
   EXPECT_EQ(Holders("x"), std::set<NodeId>{"a"});

@@ -1,5 +1,5 @@
-// What a person is told when Redis cannot keep the directory: one line that says what to do. From
-// real servers where they can be made to say it, else from one that is played.
+// Errors for people when Redis cannot keep the directory: one line that says what to do. They come
+// from real servers where possible, else from a played one.
 #include <sys/stat.h>
 
 #include <fstream>
@@ -23,7 +23,7 @@ namespace {
 
 class RedisErrorsTest : public testing::Test {
  protected:
-  // What a Join is told, again and again until that has `part`; it is one line.
+  // Returns the error of a Join, repeated until it has `part`; it is one line.
   std::string TroubleWith(const Options& options, const std::string& part) {
     auto directory = RedisDirectory::Open(loop_, options);
     if (!directory.ok()) return std::string(directory.status().message());
@@ -62,7 +62,7 @@ class RedisErrorsTest : public testing::Test {
   os::EpollLoop loop_;
 };
 
-TEST_F(RedisErrorsTest, Passwords) {
+TEST_F(RedisErrorsTest, PasswordErrorsNameTheRemedy) {
   RedisServer with({"--requirepass", "secret"});
   TroubleWith(with.target(), "NOAUTH Authentication required.; it asks for a password: give --redis-password-file");
   Options options;
@@ -79,7 +79,7 @@ TEST_F(RedisErrorsTest, Passwords) {
   TroubleWith(options, "the server wants no password: give none");
 }
 
-TEST_F(RedisErrorsTest, APasswordsFileThatEverybodyMayReadIsSaidToBeSo) {
+TEST_F(RedisErrorsTest, AWorldReadablePasswordFileIsReported) {
   const testing_support::ShortFolder folder;
   const std::string file = folder.Path("password");
   std::ofstream(file) << "secret";
@@ -158,7 +158,7 @@ class AclTest : public RedisDirectoryTest {
   }
 };
 
-TEST_F(AclTest, TheUserOfTheDocumentMayDoAllThatIsNeededAndNoMore) {
+TEST_F(AclTest, TheDocumentedUserHasExactlyTheNeededRights) {
   const std::string rule = RuleOfTheDocument();
   ASSERT_NE(rule, "");
   SetUser(rule);
@@ -194,7 +194,7 @@ TEST_F(AclTest, TheUserOfTheDocumentMayDoAllThatIsNeededAndNoMore) {
   }
 }
 
-TEST_F(AclTest, WhatTheUserLacksIsAnErrorThatNamesTheRule) {
+TEST_F(AclTest, AMissingRightIsAnErrorThatNamesTheRule) {
   const std::string rule = RuleOfTheDocument();
   for (const char* lacks : {"-info", "-evalsha", "-hget", "resetkeys"}) {
     SetUser(rule);
@@ -209,7 +209,7 @@ TEST_F(AclTest, WhatTheUserLacksIsAnErrorThatNamesTheRule) {
   }
 }
 
-TEST_F(RedisErrorsTest, ServersOfAnotherKind) {
+TEST_F(RedisErrorsTest, OtherKindsOfServersAreReported) {
   RedisOnPort cluster(RedisRole::kServer,
                       {"--save", "", "--cluster-enabled", "yes", "--cluster-port", absl::StrCat(FreePort())});
   RedisOnPort master(RedisRole::kServer, {"--save", ""});
@@ -235,7 +235,7 @@ TEST_F(RedisErrorsTest, ServersOfAnotherKind) {
   TroubleWith("redis://" + at(master), "OK");
 }
 
-TEST_F(RedisErrorsTest, AScriptThatBlocksTheServer) {
+TEST_F(RedisErrorsTest, AScriptThatBlocksTheServerIsReported) {
   RedisOnPort server(RedisRole::kServer, {"--save", "", "--busy-reply-threshold", "1"});
   Line line(loop_, *Target::Parse(absl::StrCat("redis://127.0.0.1:", server.port())));
   bool started = false;
@@ -252,7 +252,7 @@ TEST_F(RedisErrorsTest, AScriptThatBlocksTheServer) {
   TroubleWith(absl::StrCat("redis://127.0.0.1:", server.port()), "OK");
 }
 
-TEST_F(RedisErrorsTest, WhatNoServerOfTheTestCanBeMadeToSay) {
+TEST_F(RedisErrorsTest, RareErrorsAreReported) {
   FakeRedis protects(loop_, [](const Command&) { return ""; });
   protects.TurnAway("-DENIED Redis is running in protected mode because protected mode is enabled\r\n");
   TroubleWith(protects.target(), "set its password (requirepass), or what it listens on (bind)");
@@ -290,7 +290,7 @@ TEST_F(RedisErrorsTest, WhatNoServerOfTheTestCanBeMadeToSay) {
   }
 }
 
-TEST_F(RedisErrorsTest, WhatAServerSaysIsShownInOneLineAndWithoutControlCharacters) {
+TEST_F(RedisErrorsTest, AServersTextIsShownInOneLineWithoutControlCharacters) {
   EXPECT_EQ(WithRemedy("ERR strange \x1b[2J\tthing\r\nand more"), "ERR strange ?[2J?thing");
   EXPECT_EQ(WithRemedy(std::string(1000, 'x')).size(), 200u);
 }
@@ -328,14 +328,14 @@ class RedisTlsTest : public RedisErrorsTest {
                        certificates_.ca(), "--tls-auth-clients", "optional"}};
 };
 
-TEST_F(RedisTlsTest, ItIsSpokenWithAServerThatShowsThatItIsTheOne) {
+TEST_F(RedisTlsTest, TlsIsUsedWithAServerThatProvesItsName) {
   TroubleWith(With("rediss://127.0.0.1:" + port_, Trusting()), "OK");
   TlsOptions tls = Trusting();
   tls.name = "redis.test";
   TroubleWith(With("rediss://127.0.0.1:" + port_, tls), "OK");
 }
 
-TEST_F(RedisTlsTest, WhoIsNotTrustedIsNotSpokenWith) {
+TEST_F(RedisTlsTest, AnUntrustedServerIsRefused) {
   TroubleWith(With("rediss://127.0.0.1:" + port_, TlsOptions()), "is not trusted");
   const Certificates others;
   TlsOptions tls;
@@ -350,12 +350,12 @@ TEST_F(RedisTlsTest, WhoIsNotTrustedIsNotSpokenWith) {
   TroubleWith(With("rediss://localhost:" + port_, tls), "OK");
 }
 
-TEST_F(RedisTlsTest, WithAndWithoutAreNotConfused) {
+TEST_F(RedisTlsTest, TlsAndPlainTextAreNotConfused) {
   TroubleWith(With("rediss://127.0.0.1:" + plain_port_, Trusting()), "does the server speak TLS on this port?");
   TroubleWith("redis://127.0.0.1:" + port_, "does it speak TLS there? With it: rediss://");
 }
 
-TEST_F(RedisTlsTest, AServerThatAsksForACertificateIsShownOne) {
+TEST_F(RedisTlsTest, AServerThatAsksForACertificateGetsOne) {
   const std::string port = absl::StrCat(FreePort());
   RedisServer asks({"--tls-port", port, "--bind", "127.0.0.1", "--tls-cert-file", certificates_.server(),
                     "--tls-key-file", certificates_.server_key(), "--tls-ca-cert-file", certificates_.ca()});

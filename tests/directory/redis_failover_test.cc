@@ -106,7 +106,7 @@ TEST_F(SentinelsTest, AConfirmationCountsAnswersToLaterQuestionsOnly) {
   EXPECT_TRUE(Confirm(At(1)).ok());
 }
 
-TEST_F(SentinelsTest, WithoutAMajorityNobodyIsTheMasterButNoConnectionEnds) {
+TEST_F(SentinelsTest, WithoutAMajorityThereIsNoMasterAndNoConnectionEnds) {
   Open();
   ASSERT_EQ(*Find(), At(1));
   sentinels_[0].server.reset();
@@ -119,7 +119,7 @@ TEST_F(SentinelsTest, WithoutAMajorityNobodyIsTheMasterButNoConnectionEnds) {
   EXPECT_TRUE(master_->IsStillRight(At(1)));
 }
 
-TEST_F(SentinelsTest, OneThatDisagreesWithItselfAndOthersIsSaidToBeUnderWay) {
+TEST_F(SentinelsTest, ADisagreementIsReportedAsAFailoverUnderWay) {
   sentinels_[1].master = At(2);
   sentinels_[2].master = At(3);
   Open();
@@ -134,7 +134,7 @@ TEST_F(SentinelsTest, AConnectionToAMasterThatWasReplacedIsGivenUp) {
   EXPECT_TRUE(loop_.RunUntil([&] { return !master_->IsStillRight(At(1)); }, loop_.Now() + kPatience));
 }
 
-TEST_F(SentinelsTest, WhatWaitsMayOutliveItAndIsNotAnswered) {
+TEST_F(SentinelsTest, WaitingHandlesMayOutliveTheMasterUnanswered) {
   Open();
   const base::Pending find = master_->Find(kDeadline, [](const auto&) { FAIL(); });
   base::Pending confirm = master_->Confirm(At(1), kDeadline, [](const auto&) { FAIL(); });
@@ -143,7 +143,7 @@ TEST_F(SentinelsTest, WhatWaitsMayOutliveItAndIsNotAnswered) {
   loop_.RunUntil([] { return false; }, loop_.Now() + base::Milliseconds(20));
 }
 
-// Of a directory, whose master is real.
+// A directory whose master is real.
 class ReplacedMasterTest : public SentinelsTest {
  protected:
   ReplacedMasterTest() {
@@ -173,7 +173,7 @@ class ReplacedMasterTest : public SentinelsTest {
 };
 
 // It goes on answering: it has not heard that another is the master now.
-TEST_F(ReplacedMasterTest, NeitherRenewsLeasesNorDeletes) {
+TEST_F(ReplacedMasterTest, AReplacedMasterNeitherRenewsLeasesNorDeletes) {
   const auto answers = [this] {  // once it has learned what there is
     const base::Time limit = loop_.Now() + kPatience;
     while (loop_.Now() < limit) {
@@ -283,7 +283,7 @@ class ReignTest : public testing::Test {
   RedisOnPort other_{RedisRole::kServer, flags_};
 };
 
-TEST_F(ReignTest, AReplicaThatBecomesTheMasterIsToldEverythingAgain) {
+TEST_F(ReignTest, AReplicaThatBecomesTheMasterLearnsEverythingAgain) {
   Follow(other_, one_);
   ASSERT_TRUE(Join(*OpenAt(one_), "a")->entered);
   AwaitCaughtUp(other_, one_);
@@ -291,7 +291,7 @@ TEST_F(ReignTest, AReplicaThatBecomesTheMasterIsToldEverythingAgain) {
   ASSERT_TRUE(Join(*OpenAt(other_), "a", true)->entered);
 }
 
-// Neither its process nor, since nobody joined the other, what it was told says so.
+// Neither its process nor, since nobody joined the other, its data shows it.
 TEST_F(ReignTest, AMasterThatWasAReplicaForAWhileIsNewAsWell) {
   Follow(other_, one_);
   const auto directory = OpenAt(one_);
@@ -304,7 +304,7 @@ TEST_F(ReignTest, AMasterThatWasAReplicaForAWhileIsNewAsWell) {
   EXPECT_TRUE(Join(*directory, "a", true)->entered);
 }
 
-TEST_F(ReignTest, WhatIsAnnouncedToANewMasterBeforeAnybodyJoinsGivesWayToWhatIsOlder) {
+TEST_F(ReignTest, ANewMastersFirstContentsGiveWayToOlderOnes) {
   ASSERT_NO_FATAL_FAILURE(LoseTheMasterThatAcceptedX());
   const auto after = OpenAt(other_);
   ASSERT_TRUE(Announce(*after, "b", Version("x", 2), false).ok());
@@ -315,7 +315,7 @@ TEST_F(ReignTest, WhatIsAnnouncedToANewMasterBeforeAnybodyJoinsGivesWayToWhatIsO
 }
 
 // Later than the new master's time to learn: what it holds was accepted by the old one alone.
-TEST_F(ReignTest, WhoWasKnownToTheReplicaIsWaitedForHoweverLateItComes) {
+TEST_F(ReignTest, ANodeKnownToTheReplicaIsAwaitedHoweverLateItComes) {
   recovery_ = base::Milliseconds(50);
   ASSERT_NO_FATAL_FAILURE(LoseTheMasterThatAcceptedX());
   const auto after = OpenAt(other_);
@@ -359,7 +359,7 @@ class RedisClusterTest : public ReignTest {
   RedisCluster cluster_;
 };
 
-TEST_F(RedisClusterTest, WhileItsSlotIsMovedNothingIsDoneByHalvesAndThenAllIsToldAgain) {
+TEST_F(RedisClusterTest, AMovedSlotLeavesNothingHalfDoneAndLearnsEverythingAgain) {
   const std::string key = "{tokamak}:server";
   Options options;
   options.target = cluster_.target();

@@ -306,7 +306,7 @@ void RedisCluster::MoveSlot(const std::string& key, size_t to, const std::functi
   halfway();
   while (move(100)) {
   }
-  // The one that is to have it first, so that there is always one.
+  // The next owner goes first, so that there is always one.
   for (const size_t server : {to, from}) {
     CHECK(servers_[server]->Ask({"CLUSTER", "SETSLOT", slot, "NODE", IdOf(to)}).ok());
   }

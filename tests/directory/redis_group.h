@@ -1,7 +1,7 @@
 // Several Redis servers of a test's own, on ports of the loopback: a master with replicas and
 // Sentinels that watch over them, or a small Redis Cluster.
 //
-// Whoever makes one waits until its servers know each other. They end with it.
+// Its constructor waits until its servers know each other. They end with it.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,8 @@ class RedisOnPort final {
   const std::string& folder() const { return folder_.path(); }
   std::string log() const;
 
-  // What it answers, waiting for that; nested answers with spaces between. kUnavailable: there is no
-  // connection; kUnknown: an error of its own.
+  // Returns its answer, waiting for it; nested answers with spaces between. kUnavailable: there is
+  // no connection; kUnknown: an error of its own.
   absl::StatusOr<std::string> Ask(const Arguments& command) const;
   // Asks again and again until the answer has `part`; false after a minute.
   bool Await(const Arguments& command, const std::string& part) const;
@@ -53,8 +53,8 @@ class RedisOnPort final {
   std::unique_ptr<os::ChildProcess> process_;
 };
 
-// Three servers and three Sentinels, as docs/redis.md has them: but a master that is silent for half
-// a second is replaced.
+// Three servers and three Sentinels, as docs/redis.md has them, except that a master that is silent
+// for half a second is replaced.
 class RedisGroup final {
  public:
   static constexpr size_t kServers = 3;

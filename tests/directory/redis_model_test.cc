@@ -85,7 +85,7 @@ class RedisModelTest : public testing::TestWithParam<uint64_t> {
     }
   }
 
-  // What is due by then has run at the model, however busy the machine is.
+  // Everything due by then has run at the model, however busy the machine is.
   void Pass(base::Duration duration) {
     bool passed = false;
     const base::Timer timer = loop_.RunAfter(duration, [&] { passed = true; });

@@ -5,8 +5,8 @@
 
 namespace tokamak::directory::redis {
 
-// That of TOKAMAK_REDIS, "redis" or "valkey"; unless that is set, Redis's where it is installed, else
-// Valkey's. With --sentinel either is a Sentinel.
+// The program of TOKAMAK_REDIS, "redis" or "valkey"; unless that is set, Redis's if it is
+// installed, else Valkey's. With --sentinel either is a Sentinel.
 std::string RedisProgram();
 
 }  // namespace tokamak::directory::redis

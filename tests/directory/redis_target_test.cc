@@ -24,7 +24,7 @@ std::string Said(const std::string& text) {
   return said;
 }
 
-TEST(RedisTargetTest, EachFormSaysWhatItNames) {
+TEST(RedisTargetTest, EachFormNamesItsServers) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"redis@127.0.0.1:7", "server 127.0.0.1:7"},
       {"redis@db1.example.com", "server db1.example.com:6379"},
@@ -47,7 +47,7 @@ TEST(RedisTargetTest, EachFormSaysWhatItNames) {
   }
 }
 
-TEST(RedisTargetTest, WhatIsMalformedIsSaidInOneLineWithAnExample) {
+TEST(RedisTargetTest, AMalformedTargetIsReportedInOneLineWithAnExample) {
   for (const char* text : {"redis@",
                            "redis@127.0.0.1:",
                            "redis@127.0.0.1:0",

@@ -10,7 +10,7 @@
 namespace tokamak::directory::redis {
 namespace {
 
-TEST_F(RedisDirectoryTest, WhoWaitsIsToldAlsoByAServerThatWasRestarted) {
+TEST_F(RedisDirectoryTest, AWaiterIsAnsweredByARestartedServer) {
   const auto located = StartLocate(*directory_, "x", kPatience);
   ASSERT_TRUE(RunUntil([&] { return Channels() == 1; }));
   Restart();
@@ -20,7 +20,7 @@ TEST_F(RedisDirectoryTest, WhoWaitsIsToldAlsoByAServerThatWasRestarted) {
   EXPECT_TRUE(located->result.ok()) << located->result.status();
 }
 
-TEST_F(RedisDirectoryTest, WhoWaitsIsToldAlsoWhenItsSubscriptionWasLost) {
+TEST_F(RedisDirectoryTest, AWaiterIsAnsweredThoughItsSubscriptionWasLost) {
   const auto located = StartLocate(*directory_, "x", kPatience);
   ASSERT_TRUE(RunUntil([&] { return Channels() == 1; }));
   ASSERT_TRUE(Join("a").ok());
@@ -30,7 +30,7 @@ TEST_F(RedisDirectoryTest, WhoWaitsIsToldAlsoWhenItsSubscriptionWasLost) {
   EXPECT_TRUE(located->result.ok()) << located->result.status();
 }
 
-TEST_F(RedisDirectoryTest, WhoWaitsInOrderToPullIsEnteredAsComing) {
+TEST_F(RedisDirectoryTest, AWaitingPullerIsEnteredAsComing) {
   ASSERT_TRUE(Join("a").ok());
   ASSERT_TRUE(Join("b").ok());
   const auto watching = StartLocate(*directory_, "x", kPatience);
@@ -59,7 +59,7 @@ TEST_F(RedisDirectoryTest, NobodyStaysSubscribedWhenNobodyWaits) {
   EXPECT_TRUE(RunUntil([&] { return Channels() == 0; }));
 }
 
-TEST_F(RedisDirectoryTest, WhoStopsWaitingIsUnsubscribedAtOnce) {
+TEST_F(RedisDirectoryTest, ADroppedWaiterIsUnsubscribedAtOnce) {
   auto first = StartLocate(*directory_, "x", kLong);
   auto second = StartLocate(*directory_, "x", kLong, "a");
   auto other = StartLocate(*directory_, "y", kLong);
@@ -92,7 +92,7 @@ TEST_F(RedisDirectoryTest, WaitsBeyondTheBoundAreRefusedUntilOthersAreDropped) {
   EXPECT_TRUE(located->result.ok()) << located->result.status();
 }
 
-TEST_F(RedisDirectoryTest, ThoseWhoWaitLeaveRoomForOtherCalls) {
+TEST_F(RedisDirectoryTest, WaitersLeaveRoomForOtherCalls) {
   ASSERT_TRUE(Join("a").ok());
   server_.Freeze();
   std::vector<std::unique_ptr<Call<absl::StatusOr<LocatedObject>>>> waits;
@@ -132,7 +132,7 @@ TEST_F(RedisDirectoryTest, WaitsThatComeAndGoQuicklyConfuseNothing) {
   EXPECT_EQ(ended, 901);
 }
 
-TEST_F(RedisDirectoryTest, AnAnswerWhoseHandleWasDroppedDoesNotComeToThose) {
+TEST_F(RedisDirectoryTest, AnAnswerWhoseHandleWasDroppedDoesNotCome) {
   ASSERT_TRUE(Join("a").ok());
   bool answered = false;
   for (int i = 0; i < 20; ++i) {

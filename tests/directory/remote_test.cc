@@ -24,7 +24,7 @@ TEST_F(RemoteDirectoryTest, AnErrorNamesTheServerThatDidNotAnswer) {
   EXPECT_NE(Join("a").status().message().find("10.0.0.1:7000"), std::string::npos);
 }
 
-TEST_F(RemoteDirectoryTest, WhereItsServerIsMayBecomeKnownLater) {
+TEST_F(RemoteDirectoryTest, TheServersAddressMayBecomeKnownLater) {
   RemoteDirectory remote(loop_, caller_, verbs::Address(), base::Random(7));
   const auto join = [&] {
     return Answered<absl::StatusOr<JoinReply>>(
@@ -62,7 +62,7 @@ TEST_F(RemoteDirectoryTest, ManyNodesComeInManyReplies) {
   EXPECT_GT(caller_.calls() - before, 10u);
 }
 
-TEST_F(RemoteDirectoryTest, WhatManyHoldersHaveIsLocatedAndDeletedWithSmallReplies) {
+TEST_F(RemoteDirectoryTest, AnObjectOfManyHoldersIsLocatedAndDeletedWithSmallReplies) {
   UseSmallReplies();
   for (int i = 0; i < 50; ++i) {
     const NodeId node = std::to_string(10 + i) + NodeId(60, 'n');
@@ -81,7 +81,7 @@ TEST_F(RemoteDirectoryTest, WhatManyHoldersHaveIsLocatedAndDeletedWithSmallRepli
   EXPECT_EQ(told, 50u);
 }
 
-TEST_F(RemoteDirectoryTest, VerdictsAndDropsAreToldWithSmallReplies) {
+TEST_F(RemoteDirectoryTest, VerdictsAndDropsComeInSmallReplies) {
   UseSmallReplies();
   ASSERT_TRUE(Join("a").ok());
   ASSERT_TRUE(Join("b").ok());
@@ -107,7 +107,7 @@ TEST_F(RemoteDirectoryTest, VerdictsAndDropsAreToldWithSmallReplies) {
   EXPECT_GT(joined->drops.size(), 10u);
 }
 
-TEST_F(RemoteDirectoryTest, WhatANodeHoldsIsToldWithSmallReplies) {
+TEST_F(RemoteDirectoryTest, TheObjectsOfANodeComeInSmallReplies) {
   UseSmallReplies();
   ASSERT_TRUE(Join("a").ok());
   for (int i = 0; i < 50; ++i) ASSERT_TRUE(Announce(std::to_string(i), "a").ok());
@@ -126,7 +126,7 @@ TEST_F(RemoteDirectoryTest, WhatANodeHoldsIsToldWithSmallReplies) {
   EXPECT_TRUE(absl::IsNotFound(Held("b").status()));
 }
 
-TEST_F(RemoteDirectoryTest, WhatIsHeldHasAGenerationAndItsPagesGoOn) {
+TEST_F(RemoteDirectoryTest, HeldObjectsHaveGenerationsAndTheirPagesGoOn) {
   const auto answer = [this](base::Generation generation, const std::string& next) {
     base::Writer held;
     WriteStatus(held, absl::OkStatus());
@@ -195,7 +195,7 @@ TEST_F(RemoteDirectoryTest, ANameThatIsNotTheObjectsCountsAsNone) {
   EXPECT_EQ(name_of("y"), "");
 }
 
-TEST_F(RemoteDirectoryTest, WhatIsToBeDroppedHasAGeneration) {
+TEST_F(RemoteDirectoryTest, ADropHasAGeneration) {
   for (const base::Generation generation : {base::Generation{7}, base::kNoGeneration}) {
     base::Writer joined;
     WriteStatus(joined, absl::OkStatus());
@@ -253,7 +253,7 @@ TEST_F(RemoteDirectoryTest, AServerThatRepeatsItselfIsNotAskedForEver) {
   EXPECT_TRUE(absl::IsUnavailable(Verify("a", {Announcement("x").version}).status()));
 }
 
-TEST_F(RemoteDirectoryTest, ANodeIsAliveOrSilentAndWasHeardOfInThePast) {
+TEST_F(RemoteDirectoryTest, ANodeIsAliveOrSilentSinceATimeInThePast) {
   const auto answer = [this](Liveness liveness, base::Duration unheard_for) {
     base::Writer page;
     WriteStatus(page, absl::OkStatus());

@@ -103,14 +103,14 @@ TEST_F(DirectoryServerTest, AnEndlessLeaseOrGraceIsRefused) {
   }
 }
 
-TEST_F(DirectoryServerTest, MoreThanARequestMayNameIsRefused) {
+TEST_F(DirectoryServerTest, ARequestThatNamesTooManyIsRefused) {
   std::vector<WatchRequest> many(kMaxWatched + 1, Wait(1));
   EXPECT_TRUE(absl::IsInvalidArgument(Asked(Watch(kSession, true, many))));
   EXPECT_TRUE(absl::IsInvalidArgument(Asked(Watch(kSession, true, {}, std::vector<uint64_t>(kMaxWatched + 1)))));
   EXPECT_EQ(server_->sessions(), 0u);
 }
 
-TEST_F(DirectoryServerTest, WhatIsVerifiedHasAGeneration) {
+TEST_F(DirectoryServerTest, AVerifiedObjectHasAGeneration) {
   ASSERT_TRUE(Join("a").ok());
   for (const base::Generation generation : {base::Generation{7}, base::kNoGeneration}) {
     base::Writer request = BeginRequest(RequestKind::kVerify);
@@ -121,7 +121,7 @@ TEST_F(DirectoryServerTest, WhatIsVerifiedHasAGeneration) {
   }
 }
 
-TEST_F(DirectoryServerTest, ASessionThatIsNotKnownIsRefused) {
+TEST_F(DirectoryServerTest, AnUnknownSessionIsRefused) {
   EXPECT_TRUE(absl::IsAborted(Asked(Watch(kSession, false, {Wait(1)}))));
   EXPECT_TRUE(absl::IsAborted(Asked(Poll(kSession))));
   EXPECT_TRUE(Asked(Watch(kSession, true, {Wait(1)})).ok());
@@ -187,7 +187,7 @@ TEST_F(DirectoryServerTest, SessionsAreBounded) {
   EXPECT_TRUE(Asked(Watch({UINT64_MAX, 1}, true, {})).ok());
 }
 
-TEST_F(DirectoryServerTest, AHostThatBeginsAllTheSessionsThatItMayLeavesSomeToOthers) {
+TEST_F(DirectoryServerTest, AHostAtItsBoundLeavesSessionsToOthers) {
   uint64_t asker = 0;
   while (Asked(Watch({asker, 1}, true, {}), Host(1)).ok()) ++asker;
   EXPECT_EQ(asker, DirectoryServer::kMaxSessions / 2);
@@ -195,7 +195,7 @@ TEST_F(DirectoryServerTest, AHostThatBeginsAllTheSessionsThatItMayLeavesSomeToOt
   EXPECT_TRUE(Asked(Watch({UINT64_MAX, 1}, true, {}), Host(2)).ok());
 }
 
-TEST_F(DirectoryServerTest, AHostThatWaitsForAllThatItMayLeavesSomeToOthers) {
+TEST_F(DirectoryServerTest, AHostAtItsBoundLeavesWaitsToOthers) {
   LocalOptions options;
   options.waiting = 8;
   LocalDirectory directory(server_loop_, options);
@@ -211,7 +211,7 @@ TEST_F(DirectoryServerTest, AHostThatWaitsForAllThatItMayLeavesSomeToOthers) {
   server_.reset();
 }
 
-TEST_F(DirectoryServerTest, AHostThatJoinsAllTheNamesThatItMayLeavesSomeToOthers) {
+TEST_F(DirectoryServerTest, AHostAtItsBoundLeavesNamesToOthers) {
   size_t names = 0;
   while (Asked(JoinOf(absl::StrCat("n", names)), Host(1)).ok()) ++names;
   EXPECT_EQ(names, kMaxNodes / 2);
@@ -225,7 +225,7 @@ TEST_F(DirectoryServerTest, AHostThatJoinsAllTheNamesThatItMayLeavesSomeToOthers
   EXPECT_TRUE(Asked(JoinOf("one-more"), Host(1)).ok());
 }
 
-TEST_F(DirectoryServerTest, ANodeThatIsRestartedHasThePlaceOfItsEarlierLifeHoweverFullItIs) {
+TEST_F(DirectoryServerTest, ARestartedNodeKeepsThePlaceOfItsEarlierLife) {
   size_t names = 0;
   while (Asked(JoinOf(absl::StrCat("n", names)), Host(1)).ok()) ++names;
   for (int i = 0; i < 1000; ++i) ASSERT_TRUE(Asked(JoinOf(absl::StrCat("other", i)), Host(2 + i)).ok()) << status_;
@@ -235,7 +235,7 @@ TEST_F(DirectoryServerTest, ANodeThatIsRestartedHasThePlaceOfItsEarlierLifeHowev
 }
 
 // One with several rails comes from another of its addresses when the first has failed.
-TEST_F(DirectoryServerTest, ANodeThatMovesCountsWhereItIsNow) {
+TEST_F(DirectoryServerTest, ANodeThatMovesCountsAtItsNewHost) {
   size_t names = 0;
   while (Asked(JoinOf(absl::StrCat("n", names)), Host(1)).ok()) ++names;
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(Asked(JoinOf(absl::StrCat("n", i)), Host(2)).ok()) << status_;
@@ -243,7 +243,7 @@ TEST_F(DirectoryServerTest, ANodeThatMovesCountsWhereItIsNow) {
   EXPECT_TRUE(Asked(JoinOf("one-more"), Host(1)).ok()) << status_;
 }
 
-TEST_F(DirectoryServerTest, WhatWasDeletedBeforeItWasToldIsNotTold) {
+TEST_F(DirectoryServerTest, AnObjectDeletedBeforeItsReportIsNotReported) {
   ASSERT_TRUE(Join("a").ok());
   EXPECT_TRUE(Asked(Watch(kSession, true, {{1, Id("x"), false, false}})).ok());
   ASSERT_TRUE(Announce("x", "a").ok());

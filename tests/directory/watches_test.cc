@@ -20,7 +20,7 @@ class WatchesTest : public RemoteDirectoryTest {
  protected:
   WatchesTest() { EXPECT_TRUE(Join("a").ok()); }
 
-  // What became of one Locate.
+  // The result of one Locate.
   struct Wait {
     base::Time asked;
     base::Time ended;
@@ -75,7 +75,7 @@ TEST_F(WatchesTest, ManyWaitsAreFewCalls) {
   EXPECT_EQ(local_.waiting(), 0u);
 }
 
-TEST_F(WatchesTest, WhatIsThereTakesOneCall) {
+TEST_F(WatchesTest, APresentObjectTakesOneCall) {
   Appear(1);
   scheduler_.RunFor(Seconds(1));
   for (int i = 0; i < 3; ++i) {
@@ -89,7 +89,7 @@ TEST_F(WatchesTest, WhatIsThereTakesOneCall) {
   }
 }
 
-TEST_F(WatchesTest, WhatAppearsIsToldAtOnceToWhoWaits) {
+TEST_F(WatchesTest, AnAppearingObjectIsReportedAtOnceToItsWaiter) {
   const auto waits = StartMany(5000, Seconds(60));
   scheduler_.RunFor(Seconds(5));
   for (const int number : {4999, 0, 777}) {
@@ -103,7 +103,7 @@ TEST_F(WatchesTest, WhatAppearsIsToldAtOnceToWhoWaits) {
   }
 }
 
-TEST_F(WatchesTest, AFloodOfWaitsIsToldInFewCallsAtOnce) {
+TEST_F(WatchesTest, AFloodOfWaitsIsSentInFewCallsAtOnce) {
   caller_.one_way = Milliseconds(1);
   const auto waits = StartMany(20000, Seconds(60));
   size_t most = 0;
@@ -117,7 +117,7 @@ TEST_F(WatchesTest, AFloodOfWaitsIsToldInFewCallsAtOnce) {
 
 // A puller that waited no longer, and then said that nothing is coming to it, must not be entered
 // as coming after that.
-TEST_F(WatchesTest, WhoStoppedWaitingIsOutBeforeWhatIsAskedNextHoweverManyCallsAreUnderWay) {
+TEST_F(WatchesTest, ADroppedWaiterIsOutBeforeTheNextCallHoweverManyAreUnderWay) {
   ASSERT_TRUE(Join("p").ok());
   puller_ = "p";
   caller_.one_way = Milliseconds(10);
@@ -145,8 +145,8 @@ TEST_F(WatchesTest, WhoStoppedWaitingIsOutBeforeWhatIsAskedNextHoweverManyCallsA
   }
 }
 
-// Whatever their ids, those who asked first are told to the server first.
-TEST_F(WatchesTest, TheServerIsToldInTheOrderInWhichItWasAsked) {
+// Whatever their ids, the waits asked for first reach the server first.
+TEST_F(WatchesTest, WaitsReachTheServerInTheirOrder) {
   const auto many = StartMany(5000, Seconds(60));
   const auto last = Start(5000, Seconds(60));
   for (int i = 0; i <= 5000; ++i) Appear(i);
@@ -158,7 +158,7 @@ TEST_F(WatchesTest, TheServerIsToldInTheOrderInWhichItWasAsked) {
   EXPECT_TRUE(last->result.ok());
 }
 
-TEST_F(WatchesTest, WhoAsksLaterIsToldAtOnceWhateverElseWaits) {
+TEST_F(WatchesTest, ALaterWaiterIsAnsweredAtOnceWhateverElseWaits) {
   const auto waits = StartMany(5000, Seconds(60));
   Appear(5000);
   scheduler_.RunFor(Seconds(1));
@@ -182,7 +182,7 @@ TEST_F(WatchesTest, EachWaitEndsAtItsOwnTime) {
   }
 }
 
-TEST_F(WatchesTest, SeveralWhoWaitForOneObjectAreAllTold) {
+TEST_F(WatchesTest, SeveralWaitersForOneObjectAreAllAnswered) {
   const auto early = Start(1, Milliseconds(100));
   const auto late = Start(1, Seconds(30));
   const auto later = Start(1, Seconds(40));
@@ -194,7 +194,7 @@ TEST_F(WatchesTest, SeveralWhoWaitForOneObjectAreAllTold) {
   EXPECT_TRUE(later->result.ok());
 }
 
-TEST_F(WatchesTest, MoreThanOneReplyHoldsIsFoundAllTheSame) {
+TEST_F(WatchesTest, ObjectsBeyondOneReplyAreFoundAllTheSame) {
   UseSmallReplies();
   std::vector<std::shared_ptr<Wait>> waits;
   for (int i = 0; i < 600; ++i) waits.push_back(Start(i, i % 2 == 0 ? Seconds(30) : Seconds(1)));
@@ -204,7 +204,7 @@ TEST_F(WatchesTest, MoreThanOneReplyHoldsIsFoundAllTheSame) {
   for (const auto& wait : waits) EXPECT_TRUE(wait->result.ok()) << wait->result.status();
 }
 
-TEST_F(WatchesTest, WhatIsDroppedIsDroppedAtTheServer) {
+TEST_F(WatchesTest, ADroppedWaitIsDroppedAtTheServer) {
   auto waits = StartMany(2000, Seconds(60));
   scheduler_.RunFor(Seconds(1));
   EXPECT_EQ(local_.waiting(), 2000u);
@@ -219,7 +219,7 @@ TEST_F(WatchesTest, WhatIsDroppedIsDroppedAtTheServer) {
 }
 
 // A withdrawal that follows is not overtaken: the object may appear between them.
-TEST_F(WatchesTest, WhatWasDroppedIsKnownToTheServerBeforeWhatIsAskedNext) {
+TEST_F(WatchesTest, TheServerKnowsOfADroppedWaitBeforeTheNextCall) {
   ASSERT_TRUE(Join("b").ok());
   puller_ = "b";
   auto wait = Start(1, Seconds(60));
@@ -265,7 +265,7 @@ TEST_F(WatchesTest, AfterARestartOfTheServerEverythingIsWatchedAgain) {
   EXPECT_TRUE(another->result.ok()) << another->result.status();
 }
 
-TEST_F(WatchesTest, AnOutageIsWaitedOutAndAWaitThatEndsInItSaysSo) {
+TEST_F(WatchesTest, AnOutageIsOutlastedAndAWaitThatEndsInItReportsIt) {
   const auto ends = Start(1, Seconds(30));
   const auto goes_on = Start(2, Seconds(60));
   scheduler_.RunFor(Seconds(1));

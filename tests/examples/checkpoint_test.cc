@@ -115,7 +115,7 @@ TEST_F(CheckpointTest, ATrainerThatIsKilledAtAnyMomentIsResumed) {
     Train(run, {"--kill-at", moments[i]})->ExpectKilled();
     const auto resumed = Train(run, {"--resume"});
     ExpectDone(*resumed, FolderOf(run), run);
-    // What was saved before it was killed is not computed again.
+    // Steps saved before it was killed are not computed again.
     if (i >= 5) {
       EXPECT_TRUE(absl::StrContains(resumed->text(), "resumed from step ")) << resumed->text();
     }
@@ -183,7 +183,7 @@ TEST_F(CheckpointTest, TheSaversDaemonIsKilledAndTheTrainerGoesOn) {
   ExpectStoresAreEmpty();
 }
 
-TEST_F(CheckpointTest, ATrainerIsToldThatAnotherHasItsRun) {
+TEST_F(CheckpointTest, ATrainerHearsThatAnotherHasItsRun) {
   StartNodes(2);
   const auto saver = Save("run");
   const auto older = Train("run", {"--stop-at", "step 2"});
@@ -196,7 +196,7 @@ TEST_F(CheckpointTest, ATrainerIsToldThatAnotherHasItsRun) {
   ExpectStoresAreEmpty();
 }
 
-TEST_F(CheckpointTest, TheBlockingWayIsResumedToo) {
+TEST_F(CheckpointTest, ABlockingSaveIsResumedToo) {
   for (const char* moment : {"data 6", "manifest 6", "step 7"}) {
     SCOPED_TRACE(moment);
     const std::string run = std::string("b") + moment[0];
@@ -209,7 +209,7 @@ TEST_F(CheckpointTest, TheBlockingWayIsResumedToo) {
   }
 }
 
-TEST_F(CheckpointTest, WhatIsWrongIsSaidInOneLine) {
+TEST_F(CheckpointTest, MistakesAreReportedInOneLine) {
   const std::string program = "examples/checkpoint/checkpoint";
   Run({program, "train", "--every", "0", "--state", "1KiB"})->ExpectFailure(2, {"--state: from 8 KiB"});
   Run({program, "train", "--socket", "x", "--piece", "1B"})->ExpectFailure(2, {"--piece: ", "make them larger"});
@@ -326,7 +326,7 @@ TEST_F(CheckpointFolderTest, ATornOrChangedFileIsNeverTaken) {
   EXPECT_EQ(Load().status().code(), StatusCode::kDataLoss) << Load().status();
 }
 
-TEST_F(CheckpointFolderTest, WhatWasHalfWrittenIsRemovedAndStrangersStay) {
+TEST_F(CheckpointFolderTest, PartialFilesAreRemovedAndForeignOnesStay) {
   Write(1);
   Overwrite("000002.data.part", "half");
   Overwrite("000002.json.part", "half");
@@ -351,7 +351,7 @@ TEST_F(CheckpointFolderTest, WhatWasHalfWrittenIsRemovedAndStrangersStay) {
             StatusCode::kFailedPrecondition);
 }
 
-TEST(ManifestTest, ComesBackAsItWasAndTakesNothingForGranted) {
+TEST(ManifestTest, AManifestComesBackUnchangedAndIsChecked) {
   Manifest manifest;
   manifest.run = "run";
   manifest.life = 0xfedcba9876543210;

@@ -1,5 +1,5 @@
-// The key-value cache of docs/applications.md: right tokens, layers that overlap with computing, and
-// nothing left in the stores when either side is killed.
+// The key-value cache of docs/applications.md: right tokens, layers that overlap with computing,
+// and nothing left in the stores when either side is killed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ class KvCacheTest : public ApplicationsTest {
     return shape;
   }
 
-  // Of a decoder that has computed the cache itself.
+  // The tokens of a decoder that has computed the cache itself.
   static std::vector<uint64_t> Tokens(const CacheShape& shape, uint64_t seed, size_t count) {
     std::vector<std::vector<float>> blocks(shape.layers, std::vector<float>(shape.block_floats()));
     PrefillModel prefill(shape, seed);
@@ -70,7 +70,7 @@ class KvCacheTest : public ApplicationsTest {
   }
 };
 
-TEST_F(KvCacheTest, TheDecoderSaysWhatOneWouldThatComputedTheCacheItself) {
+TEST_F(KvCacheTest, TheDecoderMatchesOneThatComputedTheCacheItself) {
   StartNodes(2);
   const auto prefill = RunPrefill();
   const auto decode = RunDecode({"--rounds", "3", "--decode", "3", "--check"});
@@ -89,7 +89,7 @@ TEST_F(KvCacheTest, TheDecoderSaysWhatOneWouldThatComputedTheCacheItself) {
   ExpectStoresAreEmpty();
 }
 
-// What happened in both, in its order; one may wait for the other.
+// The moments of both, in their order; one may wait for the other.
 class Happened final {
  public:
   void Note(const std::string& moment) {
@@ -191,7 +191,7 @@ TEST_F(KvCacheTest, ADecoderThatIsKilledOrGivesUpLeavesNothingEither) {
   ExpectStoresAreEmpty();
 }
 
-TEST_F(KvCacheTest, APromptThatIsNoneIsRefused) {
+TEST_F(KvCacheTest, AnInvalidPromptIsRefused) {
   StartNodes(2);
   Client client = nodes_[2]->Connect();
   const Strings texts = {"hello", "{}", R"({"layers":4000000000,"tokens":1,"width":4,"work":1,"seed":1})",

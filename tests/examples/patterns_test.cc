@@ -210,7 +210,7 @@ TEST_P(PatternsTest, ATornValueIsReadAgain) {
                   .ok());
   EXPECT_TRUE(Drive([&] { return got == 50; }));
   EXPECT_EQ(wrong, 0u);
-  // Where packets are sent again, in virtual time: the same every time.
+  // With packets sent again, in virtual time: the same every time.
   if (GetParam().lossy) {
     EXPECT_GT(pair.reader.torn(), 0u) << "the owner never wrote between two packets";
   }
@@ -219,7 +219,7 @@ TEST_P(PatternsTest, ATornValueIsReadAgain) {
 // ---- parameter server
 
 // Each worker has a target of its own for every parameter; together they learn the mean.
-TEST_P(PatternsTest, WorkersLearnTheModelThatOneProcessWouldLearn) {
+TEST_P(PatternsTest, WorkersLearnTheModelOfASingleProcess) {
   constexpr uint32_t kSteps = 40;
   const ModelShape shape{1000, 3};
   const auto target = [](uint64_t parameter, uint32_t worker) {

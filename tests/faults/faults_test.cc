@@ -102,7 +102,7 @@ class FaultsTest : public testing::Test {
   // tokd's --cm.
   virtual const char* ConnectionManager() const { return "rdma"; }
 
-  // Nothing is pinned nor half done, and the getter has no more open than before; then all end
+  // No object is pinned or half done, and the getter has no more open than before; then all end
   // well, and the kernel keeps nothing.
   void TearDown() override {
     if (nodes_.size() < 3 || IsSkipped()) return;
@@ -172,7 +172,7 @@ class FaultsTest : public testing::Test {
     return std::async(std::launch::deferred, [] { return Got(Status(StatusCode::kInternal, "not asked")); });
   }
 
-  // What became of it; a failure where that took longer than its deadline.
+  // Returns the get's result; fails the test if that took longer than its deadline.
   Got AwaitEnd(std::future<Got> get) const {
     Got got = get.get();
     const std::chrono::duration<double> took = steady_clock::now() - asked_;
@@ -269,7 +269,7 @@ TEST_F(FaultsTest, ACutOfHalfASecondIsSurvived) {
   ExpectFarServes();
 }
 
-TEST_F(FaultsTest, AWireThatIsCutForGoodHasTheNextHolderServe) {
+TEST_F(FaultsTest, AWireCutForGoodMakesTheNextHolderServe) {
   PutLarge("large", /*also_near=*/true);
   auto get = GetFromFar("large");
   auto cut = Netem::Start(wire_, "loss 100%");
@@ -295,7 +295,7 @@ class FlappingLinkTest : public FaultsTest, public testing::WithParamInterface<c
 INSTANTIATE_TEST_SUITE_P(By, FlappingLinkTest, testing::Values("rdma", "tcp"),
                          [](const auto& tested) { return std::string(tested.param); });
 
-TEST_P(FlappingLinkTest, IsComeBackTo) {
+TEST_P(FlappingLinkTest, AFlappingLinkIsUsedAgain) {
   PutLarge("large", /*also_near=*/false);
   auto get = GetFromFar("large");
   ASSERT_EQ(faults::Run({"ip", "link", "set", wire_[1], "down"}), absl::OkStatus());
@@ -306,7 +306,7 @@ TEST_P(FlappingLinkTest, IsComeBackTo) {
 }
 
 // The packets of connections that stand are too large then, and vanish without a word.
-TEST_F(FaultsTest, AnMtuTooLargeForTheLinkIsNoStall) {
+TEST_F(FaultsTest, AnMtuTooLargeForTheLinkCausesNoStall) {
   PutLarge("large", /*also_near=*/false);
   auto get = GetFromFar("large");
   SetMtu(1500);
@@ -337,7 +337,7 @@ TEST_P(KilledHolderTest, TheNextHolderServes) {
   ExpectNearServes("large", std::move(get));
 }
 
-TEST_F(FaultsTest, TheOnlyHolderIsKilledAndTheGetSaysWhatWasInItsWay) {
+TEST_F(FaultsTest, AGetFromAKilledOnlyHolderNamesTheObstacle) {
   PutLarge("large", /*also_near=*/false);
   auto get = GetFromFar("large");
   EndNode(1);
@@ -355,7 +355,7 @@ TEST_F(FaultsTest, TheOnlyHolderIsKilledAndTheGetSaysWhatWasInItsWay) {
 }
 
 // The kernel waits with the removal until the last program has let go of the device.
-TEST_F(FaultsTest, ADeviceThatIsRemovedHasTheNextHolderServe) {
+TEST_F(FaultsTest, ARemovedDeviceMakesTheNextHolderServe) {
   const std::string type = rdma_devices_[1].substr(0, rdma_devices_[1].find_first_of("0123456789"));
   if (type == "siw") {
     GTEST_SKIP() << "skipped: over iWARP librdmacm keeps every device open in each program, so a removal waits for the "

@@ -179,7 +179,7 @@ TEST_P(RailDownTest, ATransferGoesOnWithoutTheRailWhoseLinkIsDown) {
   ExpectNoOtherTrouble();
 }
 
-TEST_P(RailsTest, ATransferGoesOnWithoutTheRailWhoseCableIsCutAndItJoinsAgain) {
+TEST_P(RailsTest, ARailWhoseCableIsCutDropsOutAndRejoins) {
   AwaitBothRails();
   for (const Protocol protocol : {Protocol::kRead, Protocol::kWrite}) {
     const uint64_t lost = Both("engine1_rails_lost_total");
@@ -197,7 +197,7 @@ TEST_P(RailsTest, ATransferGoesOnWithoutTheRailWhoseCableIsCutAndItJoinsAgain) {
 
 // Messages go over the primary rail, so the connection ends with it; the next has the other rail
 // for it.
-TEST_P(RailsTest, WhereThePrimaryRailIsCutTheNextConnectionTakesAnother) {
+TEST_P(RailsTest, TheNextConnectionTakesAnotherRailWhenThePrimaryOneIsCut) {
   AwaitBothRails();
   auto get = CatchOnRail(0, Protocol::kRead);
   auto cut = Netem::Start(primary_, "loss 100%");

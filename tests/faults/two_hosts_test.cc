@@ -178,7 +178,7 @@ TEST_F(TwoHostsTest, AHostThatIsKilledLeavesEachGetWithRightBytesOrAnError) {
   }
   EXPECT_EQ(killed.get(), absl::OkStatus());
   std::cout << right << " objects came whole, " << failed << " gets failed: " << said << std::endl;
-  // What came is there, and the daemon goes on.
+  // Objects that came are there, and the daemon goes on.
   ASSERT_TRUE(client.Put(ObjectId::FromName("after"), Pattern(1000, 1)).ok());
   End();
 }

@@ -1,4 +1,4 @@
-// What the kernel keeps for processes: descriptors and RDMA objects, to see that nothing leaks.
+// Kernel objects of processes: descriptors and RDMA objects, to see that nothing leaks.
 #pragma once
 
 #include <sys/types.h>
@@ -25,14 +25,14 @@ struct Usage {
 };
 std::ostream& operator<<(std::ostream& out, const Usage& usage);
 
-// Of one process. kUnavailable: the kernel does not tell.
+// Returns the usage of one process. kUnavailable: the kernel does not tell.
 absl::StatusOr<Usage> UsageOf(pid_t pid);
 
-// What the descriptors of a process are, one a line; of TCP sockets both ends as in /proc/net/tcp.
+// Returns the descriptors of a process, one a line; for TCP sockets both ends as in /proc/net/tcp.
 // For the message of a failure.
 std::string DescriptorsOf(pid_t pid);
 
-// Of all processes together, but descriptors.
+// Returns the usage of all processes together, except descriptors.
 absl::StatusOr<Usage> UsageOfAll();
 
 }  // namespace tokamak::faults

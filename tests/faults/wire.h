@@ -2,8 +2,8 @@
 // as root.
 //
 // Only net devices that the kernel made up (veth, in the lab's guest) are touched, so a test that
-// is started on a machine with real ports harms nobody. What was arranged ends with its handle.
-// Thread rule: one.
+// is started on a machine with real ports harms nobody. An arrangement ends with its handle. Thread
+// rule: one.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What the fault tests arrange on a wire is what they asked for, and no more.
+// The fault tests' arrangements on a wire are exactly as requested.
 #include "tests/faults/wire.h"
 
 #include <algorithm>
@@ -13,14 +13,14 @@ namespace {
 // once.
 constexpr int kBurst = 2048;
 
-TEST(WireTest, NetemHoldsABurstThatNobodyAskedToLose) {
+TEST(WireTest, NetemHoldsABurstWithoutLoss) {
   const std::vector<std::string> command = NetemCommand("v0", "delay 1ms reorder 99%");
   const auto limit = std::find(command.begin(), command.end(), "limit");
   ASSERT_TRUE(limit != command.end() && limit + 1 != command.end());
   EXPECT_GE(std::atoi((limit + 1)->c_str()), 10 * kBurst);
 }
 
-TEST(WireTest, NetemIsToldWhatWasAsked) {
+TEST(WireTest, NetemGetsTheGivenSettings) {
   const std::vector<std::string> command = NetemCommand("v0", "delay  1ms");
   ASSERT_GE(command.size(), 2u);
   EXPECT_EQ(command[command.size() - 2], "delay");

@@ -142,7 +142,7 @@ class Player final {
     }
   }
 
-  // What might be said to something that the manager has sent.
+  // Delivers a possible answer to something that the manager has sent.
   void Answer() {
     if (wire_.sent.empty()) return;
     const Mad sent = wire_.sent[wire_.sent.size() - 1 - in_.Below(32) % wire_.sent.size()];

@@ -73,7 +73,7 @@ class Words final {
     for (base::ObjectVersion& version : versions) version = Version();
     return versions;
   }
-  // Of the server, which begins at the moment zero, or anything.
+  // The server's mark, which begins at the moment zero, or anything.
   std::string Mark() {
     if (in_.Below(4) != 3) return absl::StrCat("0.", in_.Below(4));
     const absl::Span<const uint8_t> bytes = in_.Bytes(100);

@@ -32,7 +32,7 @@ void CheckReq(const ReqMad& req) {
     EncodeMad({1, *refusal});
     return;
   }
-  // What nobody has anything against can become a connection.
+  // A request that is not refused can become a connection.
   CHECK(header.ok());
   CHECK(ServicePort(PortSpace::kTcp, req.service_id).ok());
   CHECK(MtuOf(req.mtu_code) >= verbs::kMinMtu && MtuOf(req.mtu_code) <= 1024u);

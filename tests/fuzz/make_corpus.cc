@@ -1,7 +1,7 @@
 // Writes the first inputs of each fuzz target, one valid message of each kind or a random program:
 // make_corpus FOLDER
 //
-// What is committed below corpus/ began like this and was then extended and minimised by ci/fuzz
+// The files committed below corpus/ began like this and were then extended and minimised by ci/fuzz
 // --minimise.
 #include <sys/stat.h>
 

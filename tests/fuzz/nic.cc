@@ -222,7 +222,7 @@ class Player final {
     Send(packet, absl::MakeConstSpan(pool_).first(packet.opcode == Op::kAcknowledge ? 0 : AnyLength()));
   }
 
-  // What the peer should say to the oldest request that waits.
+  // Sends the answer that the peer owes to the oldest request that waits.
   void HonestAnswer() {
     Line& line = AnyLine();
     if (line.asked.empty()) return;

@@ -267,7 +267,7 @@ bool NicWorld::MayBeSent(const Packet& packet, const PayloadSlice& slice) const 
     const auto opened = [&](const Opened& o) { return Holds(o.memory, slice); };
     return readable(kOpen) || readable(kReadable) || std::any_of(opened_.begin(), opened_.end(), opened);
   }
-  // What the owner sends lies in its blocks, or inside the NIC (inline bytes, datagrams).
+  // The owner's data lies in its blocks, or inside the NIC (inline bytes, datagrams).
   for (const Block& block : blocks_) {
     if (!Touches(block.bytes, slice)) continue;
     return block.region != nullptr && Holds(block.memory, slice) && &block != &blocks_[kForeign];

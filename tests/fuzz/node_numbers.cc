@@ -1,5 +1,5 @@
-// What a node says of itself to others: it is decoded as they do it, and is accepted only as a node
-// writes it.
+// A node's numbers for others: decoded as other nodes do it, and accepted only as a node writes
+// them.
 #include "lib/node/calls/node_numbers.h"
 
 #include <vector>

@@ -1,9 +1,9 @@
-// What nodes ask each other about objects, and the answers: each is decoded as a node does it, and
-// is accepted only as an encoder writes it.
+// Messages between nodes about objects, and the answers: each is decoded as a node does it, and is
+// accepted only as an encoder writes it.
 //
-// The first byte of an input chooses what the rest of it is: a request, or the answer to one call.
-// Law: what decodes encodes to the same bytes, but for an address, which may be written in several
-// ways; what is encoded then is stable.
+// The first byte of an input chooses the meaning of the rest: a request, or the answer to one call.
+// Law: bytes that decode encode to the same bytes, except an address, which may be written in
+// several ways; that encoding is stable.
 #include <algorithm>
 #include <variant>
 #include <vector>

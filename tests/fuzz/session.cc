@@ -50,7 +50,7 @@ class Player final {
     for (int step = 0; step < kMostSteps && !in_.empty(); ++step) Step();
     for (Program& program : programs_) Leave(program);
     scheduler_.RunFor(base::Seconds(1));
-    // What was pinned on the node outlives whoever asked for it.
+    // Objects pinned on the node outlive the session that asked for it.
     for (uint32_t i = 0; i < kObjects; ++i) node_.store().UnpinHere(Id(i)).IgnoreError();
     const absl::Status consistent = node_.store().CheckConsistency();
     CHECK(consistent.ok()) << consistent;

@@ -1,5 +1,5 @@
-// What a target needs before the first input, under libFuzzer and in the replaying test alike:
-// silence, and no forgiveness.
+// The preparation of a target before the first input, under libFuzzer and in the replaying test
+// alike: silence, and no forgiveness.
 #pragma once
 
 namespace tokamak::fuzz {

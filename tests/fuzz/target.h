@@ -1,5 +1,5 @@
-// What each fuzz target is: one function that takes any bytes and dies (CHECK, a sanitizer) when a
-// promise does not hold.
+// A fuzz target is one function that takes any bytes and dies (CHECK, a sanitizer) when a promise
+// does not hold.
 //
 // Linked with libFuzzer (ci/fuzz) it is called millions of times with inputs that libFuzzer makes;
 // linked with replay.cc it is an ordinary test. Law: what it does follows from the bytes alone, and

@@ -1,5 +1,5 @@
-// What people type: sizes, times, addresses, devices, policies, tokd's flags. Anything is either
-// refused or means something that can be written and read again.
+// Text that people type: sizes, times, addresses, devices, policies, tokd's flags. Anything is
+// either refused or means something that can be written and read again.
 #include <string>
 #include <vector>
 

@@ -1,8 +1,8 @@
 // The UDP fabric's port on a real socket: datagrams of any bytes, alone or several in one piece,
 // IPv4 and IPv6.
 //
-// Law: each datagram is handed over or counted as dropped, once. What is handed over was sent: its
-// ICRC says so.
+// Law: each datagram is handed over or counted as dropped, once. A datagram that is handed over was
+// sent: its ICRC says so.
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <sys/socket.h>
@@ -130,7 +130,7 @@ void Try(Input input) {
     }
     sent += sender.Send(here, bytes, segment);
   }
-  // On loopback what was sent has arrived; but for the kernel's own mishaps, which it counts.
+  // On loopback all sent datagrams have arrived, except the kernel's own losses, which it counts.
   CHECK(loop.RunUntil(
       [&] { return Counted(fabric.counters()) + fabric.counters().Dropped(UdpDrop::kSocketBuffer) >= sent; },
       loop.Now() + base::Seconds(10)))

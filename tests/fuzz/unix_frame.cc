@@ -48,7 +48,7 @@ void Send(int fd, absl::Span<const uint8_t> bytes, size_t descriptors) {
   PCHECK(sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()));
 }
 
-// What a stream of frames says, read without looking at pieces.
+// The content of a stream of frames, read without looking at pieces.
 class Model final {
  public:
   void Add(absl::Span<const uint8_t> bytes) { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }

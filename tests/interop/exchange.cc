@@ -11,7 +11,7 @@ namespace {
 
 using verbs::Opcode;
 
-// What a question's result means, said by the end that asked.
+// Returns the meaning of a question's result, for the end that asked.
 absl::Status StatusOf(const Message& reply) {
   switch (reply.result) {
     case MessageResult::kFine:

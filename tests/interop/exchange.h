@@ -7,8 +7,8 @@
 // ExchangeOptions::largest; some go many at a time. All bytes are compared, and those behind them
 // must not have changed.
 //
-// A difference ends it with a status that names operation, size and byte. What a device lacks
-// (Limits) is left out, and counted nowhere.
+// A difference ends it with a status that names operation, size and byte. Features that a device
+// lacks (Limits) are skipped, and counted nowhere.
 #pragma once
 
 #include <cstdint>
@@ -62,8 +62,7 @@ class Exchange final {
   // Makes `link`, whose depth is to be more than kMaxInFlight, ready. Before it is connected.
   static absl::StatusOr<std::unique_ptr<Exchange>> Prepare(Link& link, const ExchangeOptions& options);
 
-  // Connected. Of two ends the one that connected leads first; the connection is up when they
-  // return.
+  // Connected. The end that connected leads first; the connection is up when they return.
   absl::StatusOr<ExchangeReport> Lead();
   absl::StatusOr<ExchangeReport> Follow();
 
@@ -90,7 +89,7 @@ class Exchange final {
   absl::Status PostPieces(verbs::SendRequest request, const Pieces& pieces);
   uint64_t OwnValue(uint32_t index) const;
 
-  // The end that follows, until it is told `last`.
+  // Runs the end that follows, until the message `last` comes.
   absl::Status Obey(MessageKind last);
   Message Carry(const Message& question, MessageKind last);
   absl::Status PostExpected(const Pieces& pieces);

@@ -1,8 +1,10 @@
-// What the two ends of an Exchange say to each other: fixed messages of 64 bytes, little-endian,
-// each in one SEND.
+// The messages between the two ends of an Exchange: fixed messages of 64 bytes, little-endian, each
+// in one SEND.
 //
-//    0        4      5       6   8        12       16     24        32     36       40      48
-//   | magic  | kind | flags | 0 | length | count  | seed | address | rkey | result | value | window | 0
+//   0       4      5       6   8        12      16     24        32
+//  | magic | kind | flags | 0 | length | count | seed | address |
+//   32     36       40      48
+//  | rkey | result | value | window | 0
 //
 // The peer may be anything: Decode looks at every field, and sizes are checked again against memory
 // before they are used.
@@ -20,10 +22,10 @@ constexpr uint32_t kMessageBytes = 64;
 using MessageBytes = std::array<uint8_t, kMessageBytes>;
 
 enum class MessageKind : uint8_t {
-  kHello,  // address, rkey, window; flags: what the device has
-  kClear,  // fill the beginning of the window with kClearByte
-  kFill,   // write patterns of `count` pieces of `length` bytes into the window
-  kExpect,  // clear, and post receives for `count` messages of `length` bytes, which follow; value: their first immediate
+  kHello,      // address, rkey, window; flags: what the device has
+  kClear,      // fill the beginning of the window with kClearByte
+  kFill,       // write patterns of `count` pieces of `length` bytes into the window
+  kExpect,     // clear, post receives for `count` coming messages of `length` bytes; value: first immediate
   kCheck,      // the window has these patterns, and kClearByte behind them
   kSetValue,   // value into the window's first 8 bytes, native
   kTellValue,  // reply with them

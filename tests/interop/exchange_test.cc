@@ -75,7 +75,7 @@ TEST_F(ExchangeTest, BothEndsLeadThroughAllOperations) {
   }
 }
 
-TEST_F(ExchangeTest, BytesThatWereNotThereAreNoticed) {
+TEST_F(ExchangeTest, MissingBytesAreNoticed) {
   ExchangeReport led;
   const auto [server, client] = Meet(0, IdleFollower(), 1, Exchanging(true, &led));
   EXPECT_EQ(client.code(), absl::StatusCode::kDataLoss) << client;
@@ -97,7 +97,7 @@ TEST(ExchangePlanTest, SizesLieAroundThePathMtuAndItsMultiples) {
   for (const Step& step : plan) EXPECT_LE(step.length, 50'000);
 }
 
-TEST(ExchangePlanTest, WhatADeviceLacksIsLeftOut) {
+TEST(ExchangePlanTest, OperationsThatADeviceLacksAreSkipped) {
   for (const Step& step : Plan(1024, 50'000, false, false)) {
     EXPECT_TRUE(step.opcode == verbs::Opcode::kSend || step.opcode == verbs::Opcode::kWrite ||
                 step.opcode == verbs::Opcode::kRead)
@@ -124,7 +124,7 @@ TEST(PiecesTest, ClearedMemoryAndOtherSeedsAreWrong) {
   EXPECT_NE(FindWrong(memory, {1, 8, 7}), std::nullopt);
 }
 
-TEST(ExchangeMessageTest, ComesBackAsItWasSaid) {
+TEST(ExchangeMessageTest, MessagesComeBackUnchanged) {
   Message message;
   message.kind = MessageKind::kExpect;
   message.flags = kWithImmediate | kByWrite;
@@ -143,7 +143,7 @@ TEST(ExchangeMessageTest, ComesBackAsItWasSaid) {
   EXPECT_EQ(again->window, message.window);
 }
 
-TEST(ExchangeMessageTest, WhatNobodySaysIsRefused) {
+TEST(ExchangeMessageTest, InvalidMessagesAreRefused) {
   const MessageBytes good = Encode(Message());
   EXPECT_TRUE(Decode(good).ok());
   EXPECT_FALSE(Decode(absl::MakeConstSpan(good).first(63)).ok());

@@ -26,10 +26,10 @@ struct LinkOptions {
   verbs::ReliabilityOptions reliability;
 };
 
-// Where Links are asked for.
+// Accepts Links from peers.
 class Service final {
  public:
-  // At `port` of the device, 0 for any. What came from the device is dropped before it.
+  // Listens at `port` of the device, 0 for any. Everything from the device is dropped before it.
   static absl::StatusOr<std::unique_ptr<Service>> Listen(os::EpollLoop& loop, verbs::Device& device, uint16_t port);
 
   const verbs::Address& address() const { return listener_->address(); }
@@ -58,8 +58,8 @@ class Link final {
   absl::Status Connect(const verbs::Address& service);
   absl::Status Accept(verbs::ConnectionRequest& request);
 
-  // Without a connection manager: attributes from elsewhere. Such a connection has no end that
-  // would be told.
+  // Connects without a connection manager: attributes come from elsewhere. Such a connection
+  // reports no end.
   absl::Status WalkByHand(const verbs::QueuePairAttributes& attributes);
   uint32_t number() const { return queue_pair_->number(); }
 

@@ -1,11 +1,15 @@
 // One end of a conversation between two RDMA devices of any kind: see rping_peer.h, pingpong_peer.h
 // and exchange.h.
 //
-//   peer --device soft:udp@10.0.0.2 --listen 7174 rping --size 64            # for: rping -c -a 10.0.0.2 -S 64 -C 10
-//   peer --device soft:udp@10.0.0.2 --connect 10.0.0.1:7174 rping --count 10  # for: rping -s -a 10.0.0.1
-//   peer --device soft:udp@10.0.0.2 --listen 18515 pingpong            # for: ibv_rc_pingpong -d rxe0 -g 1 10.0.0.2
-//   peer --device ibv:rxe0 --listen 7175 exchange
-//   peer --device soft:raw@10.0.0.2 --connect 10.0.0.1:7175 exchange --largest 1MiB
+//   for: rping -c -a 10.0.0.2 -S 64 -C 10
+//     peer --device soft:udp@10.0.0.2 --listen 7174 rping --size 64
+//   for: rping -s -a 10.0.0.1
+//     peer --device soft:udp@10.0.0.2 --connect 10.0.0.1:7174 rping --count 10
+//   for: ibv_rc_pingpong -d rxe0 -g 1 10.0.0.2
+//     peer --device soft:udp@10.0.0.2 --listen 18515 pingpong
+//   between two of these:
+//     peer --device ibv:rxe0 --listen 7175 exchange
+//     peer --device soft:raw@10.0.0.2 --connect 10.0.0.1:7175 exchange --largest 1MiB
 //
 // A listening end prints "listening at ADDRESS" when it may be connected to. Exit code: 0 when all
 // bytes were right, 1 when not, 2 for wrong flags or a device that does not open.
@@ -30,9 +34,9 @@
 namespace tokamak::interop {
 namespace {
 
-// What the peer has not acknowledged, a disconnection or the last message, is sent again while its
-// queue pair and its device live; and what the peer sends again is acknowledged. Nothing tells when
-// all is said.
+// Unacknowledged messages, a disconnection or the last message, are sent again while their queue
+// pair and its device live; and the peer's repetitions are acknowledged. No event shows that both
+// sides are through.
 constexpr base::Duration kLinger = base::Seconds(1);
 
 // An emulated machine pauses for longer than a real one answers.

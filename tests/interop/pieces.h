@@ -26,7 +26,7 @@ struct Pieces {
 void Clear(absl::Span<uint8_t> memory, const Pieces& pieces);  // pieces and guard
 void Fill(absl::Span<uint8_t> memory, const Pieces& pieces);   // pieces; clears the guard
 
-// Where the first byte is that is not as Fill leaves it.
+// Returns the place of the first byte that differs from Fill's.
 std::optional<uint64_t> FindWrong(absl::Span<const uint8_t> memory, const Pieces& pieces);
 
 }  // namespace tokamak::interop

@@ -26,8 +26,8 @@ constexpr size_t kIntroduction = 52;  // with the 0
 constexpr char kDone[] = "done";
 constexpr uint32_t kReceives = 16;  // posted; one would do
 constexpr uint32_t k24Bits = 0xffffff;
-// Nothing draws it at random: a test is the same each time, and a queue pair of another number is
-// another connection.
+// Not drawn at random: a test is the same each time, and a queue pair of another number is another
+// connection.
 constexpr uint32_t kFirstPsn = 0xfffff0;  // numbers wrap around soon
 
 absl::Status Failure(const char* what) {

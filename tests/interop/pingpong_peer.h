@@ -1,5 +1,5 @@
-// What ibv_rc_pingpong of rdma-core says, in both of its roles: a connection that is made by hand,
-// without a connection manager.
+// The protocol of ibv_rc_pingpong of rdma-core, in both of its roles: a connection that is made by
+// hand, without a connection manager.
 //
 // Both ends tell each other over TCP where their queue pairs are, 52 bytes of text with a 0 behind,
 // and walk them:
@@ -31,7 +31,7 @@
 
 namespace tokamak::interop {
 
-// What one end tells the other.
+// One end's message to the other.
 struct Introduction {
   uint32_t number = 0;  // of its queue pair, 24 bits
   uint32_t psn = 0;     // the first that it sends, 24 bits
@@ -40,7 +40,7 @@ struct Introduction {
 std::string ToText(const Introduction& introduction);
 absl::StatusOr<Introduction> ParseIntroduction(absl::string_view text);
 
-// Where clients knock: a TCP port, 0 for any, of `address`.
+// A listener for clients: a TCP port, 0 for any, of `address`.
 class Door final {
  public:
   static absl::StatusOr<Door> Open(const verbs::Address& address, base::Duration patience);

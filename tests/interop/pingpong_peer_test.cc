@@ -46,7 +46,7 @@ class PingpongPeerTest : public TwoPeers {
   }
 };
 
-TEST_F(PingpongPeerTest, WhatEitherEndSendsComesBackFromOneThatEchoes) {
+TEST_F(PingpongPeerTest, MessagesOfEitherEndAreEchoed) {
   for (const uint32_t size : {1, 1024, 1025, 4096, 70'000}) {
     PingpongOptions options;
     options.count = 40;
@@ -61,7 +61,7 @@ TEST_F(PingpongPeerTest, WhatEitherEndSendsComesBackFromOneThatEchoes) {
   }
 }
 
-TEST_F(PingpongPeerTest, OtherBytesThanWereSentAreNoticed) {
+TEST_F(PingpongPeerTest, WrongBytesAreNoticed) {
   PingpongOptions options;
   options.count = 2;
   patience = base::Seconds(2);  // nobody tells the client that the server is gone
@@ -69,7 +69,7 @@ TEST_F(PingpongPeerTest, OtherBytesThanWereSentAreNoticed) {
   EXPECT_EQ(served.code(), absl::StatusCode::kDataLoss) << served;
 }
 
-TEST(IntroductionTest, IsWrittenAsIbvRcPingpongWritesIt) {
+TEST(IntroductionTest, AnIntroductionIsWrittenAsByIbvRcPingpong) {
   Introduction introduction;
   introduction.number = 0x11;
   introduction.psn = 0xabcdef;

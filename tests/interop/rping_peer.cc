@@ -112,7 +112,7 @@ absl::Status RpingPeer::Advertise(const verbs::Sge& piece, uint32_t rkey) {
   return link_.PostSend({}, Whole(*message_out_region_));
 }
 
-// Its completion is not waited for: the client may be gone before the acknowledgement comes.
+// Its completion is not awaited: the client may be gone before the acknowledgement comes.
 absl::Status RpingPeer::GoAhead() { return link_.PostSend({}, Whole(*message_out_region_)); }
 
 absl::StatusOr<RpingPeer::Place> RpingPeer::AwaitMessage() {

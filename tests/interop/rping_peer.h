@@ -1,4 +1,4 @@
-// What rping of rdma-core says, in both of its roles, over any of our devices.
+// The protocol of rping of rdma-core, in both of its roles, over any of our devices.
 //
 // Debian's rping, a program that knows nothing of us, is the stranger that our devices are tried
 // against; this is its other half. A ping is
@@ -28,7 +28,7 @@
 
 namespace tokamak::interop {
 
-// What rping takes as --size: both ends of a connection need the same.
+// The bounds of rping's --size: both ends of a connection need the same size.
 constexpr uint32_t kMinPing = 32;
 constexpr uint32_t kMaxPing = 64 * 1024 - 1;
 

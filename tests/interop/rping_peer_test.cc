@@ -40,7 +40,7 @@ TEST_F(RpingPeerTest, ServerAndClientUnderstandEachOtherWhicheverDeviceConnects)
   }
 }
 
-TEST_F(RpingPeerTest, PingsHaveAnySizeThatRpingHas) {
+TEST_F(RpingPeerTest, PingsHaveEverySizeOfRping) {
   for (const uint32_t size : {kMinPing, 4095u, 4096u, 4097u, kMaxPing}) {
     uint32_t served = 0;
     const auto [server_status, client_status] = Meet(0, Server(kMaxPing, &served), 1, Client(size, 3));
@@ -83,7 +83,7 @@ TEST_F(RpingPeerTest, ClientNoticesThatNothingWasWritten) {
   EXPECT_EQ(client_status.code(), absl::StatusCode::kDataLoss) << client_status;
 }
 
-TEST_F(RpingPeerTest, ClientTellsTheSizeAtTheEndOfEachMessageBigEndian) {
+TEST_F(RpingPeerTest, TheClientSendsTheSizeBigEndianAtTheEndOfEachMessage) {
   std::array<std::vector<uint8_t>, 2> messages;
   Meet(0, IdleServer(&messages), 1, Client(1000, 1));
   for (const std::vector<uint8_t>& message : messages) {
@@ -94,7 +94,7 @@ TEST_F(RpingPeerTest, ClientTellsTheSizeAtTheEndOfEachMessageBigEndian) {
 }
 
 // As printed by rping -v.
-TEST(PingTextTest, IsWhatRpingFillsIn) {
+TEST(PingTextTest, ThePingTextIsThatOfRping) {
   EXPECT_EQ(PingText(0, 32), std::string("rdma-ping-0: ABCDEFGHIJKLMNOPQR\0", 32));
   EXPECT_EQ(PingText(1, 32), std::string("rdma-ping-1: BCDEFGHIJKLMNOPQRS\0", 32));
   EXPECT_EQ(PingText(57, 32), std::string("rdma-ping-57: zABCDEFGHIJKLMNOP\0", 32));

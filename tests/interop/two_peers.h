@@ -20,7 +20,7 @@ namespace tokamak::interop {
 // How a link becomes connected.
 using Join = std::function<absl::Status()>;
 
-// What one end does with its link, which is joined when it says so.
+// One end's use of its link, which is joined when it says so.
 using Part = std::function<absl::Status(Link& link, const Join& join)>;
 
 class TwoPeers : public testing::Test {

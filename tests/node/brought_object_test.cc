@@ -22,7 +22,7 @@ class BroughtObjectTest : public NodeTest {
 };
 
 // The first host has the directory.
-TEST_F(BroughtObjectTest, OneOfTheDirectorysNodeIsBroughtAndNotPulled) {
+TEST_F(BroughtObjectTest, AnObjectOfTheDirectorysNodeIsBroughtAndNotPulled) {
   Build(2);
   Put(0, "x", 1000, 24);
   EXPECT_EQ(cluster_->Get(at(1), "x"), absl::OkStatus());
@@ -35,7 +35,7 @@ TEST_F(BroughtObjectTest, OneOfTheDirectorysNodeIsBroughtAndNotPulled) {
   EXPECT_EQ(Holders("x"), (std::vector<directory::NodeId>{"n0", "n1"}));
 }
 
-TEST_F(BroughtObjectTest, ALargerOneAnotherNodesAndOneByAProtocolArePulled) {
+TEST_F(BroughtObjectTest, LargerForeignAndExplicitlyPulledObjectsAreNotBrought) {
   Build(3);
   Put(0, "large", directory::kMaxBrought + 1);
   Put(1, "elsewhere", 100);
@@ -47,7 +47,7 @@ TEST_F(BroughtObjectTest, ALargerOneAnotherNodesAndOneByAProtocolArePulled) {
   EXPECT_EQ(at(2).node().pulls().counters().pulled, 3u);
 }
 
-TEST_F(BroughtObjectTest, ADeletionFindsIt) {
+TEST_F(BroughtObjectTest, ADeletionFindsABroughtObject) {
   Build(2);
   Put(0, "x", 100);
   EXPECT_EQ(cluster_->Get(at(1), "x"), absl::OkStatus());
@@ -60,7 +60,7 @@ TEST_F(BroughtObjectTest, ADeletionFindsIt) {
   EXPECT_EQ(GenerationOn(1, "x"), base::kNoGeneration);
 }
 
-TEST_F(BroughtObjectTest, OneWhoseNodeHasItNoMoreIsPulledFromAnother) {
+TEST_F(BroughtObjectTest, AnObjectThatItsNodeLostIsPulledFromAnother) {
   Build(3);
   Put(0, "x", 100);
   ASSERT_EQ(cluster_->Get(at(1), "x"), absl::OkStatus());
@@ -70,7 +70,7 @@ TEST_F(BroughtObjectTest, OneWhoseNodeHasItNoMoreIsPulledFromAnother) {
   EXPECT_EQ(Brought(2), 0u);
 }
 
-// Where the place is known.
+// Pulls from a known place.
 class KnownPlaceTest : public BroughtObjectTest {
  protected:
   // The third node knows that the second one has it.
@@ -85,7 +85,7 @@ class KnownPlaceTest : public BroughtObjectTest {
   void CutDirectoryFrom(size_t i) { cluster_->network.Cut(at(i).address, at(0).address); }
 };
 
-TEST_F(KnownPlaceTest, TheHolderBringsItAndTheDirectoryIsNotAsked) {
+TEST_F(KnownPlaceTest, AKnownHolderBringsTheObjectWithoutTheDirectory) {
   Know("x", 1000);
   CutDirectoryFrom(2);
   const base::Time asked = cluster_->time.Now();
@@ -99,7 +99,7 @@ TEST_F(KnownPlaceTest, TheHolderBringsItAndTheDirectoryIsNotAsked) {
   EXPECT_EQ(Holders("x"), (std::vector<directory::NodeId>{"n1", "n2"}));
 }
 
-TEST_F(KnownPlaceTest, ADeletionReachesItThroughItsHolder) {
+TEST_F(KnownPlaceTest, ADeletionReachesACopyThroughItsHolder) {
   Know("x", 1000);
   CutDirectoryFrom(2);
   EXPECT_EQ(cluster_->Get(at(2), "x"), absl::OkStatus());
@@ -123,7 +123,7 @@ TEST_F(KnownPlaceTest, ANodeThatHasLeftBringsNothing) {
   EXPECT_EQ(Brought(2), 0u);
 }
 
-TEST_F(KnownPlaceTest, OnceTheCopyIsEnteredADeletionDoesNotGoThroughItsHolder) {
+TEST_F(KnownPlaceTest, ADeletionOfAnEnteredCopyDoesNotGoThroughItsHolder) {
   Know("x", 1000);
   EXPECT_EQ(cluster_->Get(at(2), "x"), absl::OkStatus());
   EXPECT_EQ(Brought(2), 1u);
@@ -141,7 +141,7 @@ TEST_F(KnownPlaceTest, OnceTheCopyIsEnteredADeletionDoesNotGoThroughItsHolder) {
   cluster_->Settle();
 }
 
-TEST_F(KnownPlaceTest, OneThatIsNotThereAnyMoreIsLocated) {
+TEST_F(KnownPlaceTest, AnObjectThatHasGoneFromItsKnownPlaceIsLocated) {
   Know("x", 1000);
   ASSERT_EQ(cluster_->Get(at(0), "x"), absl::OkStatus());
   cluster_->Settle();
@@ -151,7 +151,7 @@ TEST_F(KnownPlaceTest, OneThatIsNotThereAnyMoreIsLocated) {
   EXPECT_EQ(at(2).node().pulls().counters().vouched_for, 0u);
 }
 
-TEST_F(KnownPlaceTest, AHolderThatDoesNotAnswerSoonIsNotWaitedFor) {
+TEST_F(KnownPlaceTest, AHolderThatDoesNotAnswerSoonIsNotAwaited) {
   Know("x", 1000);
   ASSERT_EQ(cluster_->Get(at(0), "x"), absl::OkStatus());
   cluster_->Settle();
@@ -162,7 +162,7 @@ TEST_F(KnownPlaceTest, AHolderThatDoesNotAnswerSoonIsNotWaitedFor) {
   cluster_->network.Heal();
 }
 
-TEST_F(KnownPlaceTest, ALargerOneIsPulledWhileTheDirectoryEntersIt) {
+TEST_F(KnownPlaceTest, ALargerObjectIsPulledWhileTheDirectoryEntersIt) {
   Know("x", directory::kMaxBrought);  // with its metadata it is larger
   EXPECT_EQ(cluster_->Get(at(2), "x"), absl::OkStatus());
   EXPECT_EQ(Brought(2), 0u);
@@ -190,7 +190,7 @@ class BundleTest : public BroughtObjectTest {
   }
 };
 
-TEST_F(BundleTest, TheyAreAskedForTogetherAndComePacked) {
+TEST_F(BundleTest, SmallObjectsAreRequestedTogetherAndComePacked) {
   PutAll(500, 24);
   const auto got = GetAll();
   cluster_->Await(got);
@@ -205,7 +205,7 @@ TEST_F(BundleTest, TheyAreAskedForTogetherAndComePacked) {
   EXPECT_EQ(Holders(Name(0)), (std::vector<directory::NodeId>{"n1", "n2"}));
 }
 
-TEST_F(BundleTest, EmptyOnesAndThoseOfTheLargestSizeCome) {
+TEST_F(BundleTest, EmptyAndLargestObjectsCome) {
   Build(3);
   Put(1, Name(0), 0);
   Put(1, Name(1), directory::kMaxBrought);
@@ -217,7 +217,7 @@ TEST_F(BundleTest, EmptyOnesAndThoseOfTheLargestSizeCome) {
   EXPECT_EQ(Brought(2), 2u);
 }
 
-TEST_F(BundleTest, WhatTheHolderHasNoMoreIsPulledFromAnother) {
+TEST_F(BundleTest, ObjectsThatTheHolderLostArePulledFromAnother) {
   PutAll(100, 0);
   ASSERT_EQ(cluster_->Get(at(0), Name(7)), absl::OkStatus());
   cluster_->Settle();
@@ -228,7 +228,7 @@ TEST_F(BundleTest, WhatTheHolderHasNoMoreIsPulledFromAnother) {
   at(2).Release(*got);
 }
 
-TEST_F(BundleTest, AHolderThatIsCutOffIsWaitedForNoLongerThanACallTakes) {
+TEST_F(BundleTest, AHolderThatIsCutOffIsAwaitedNoLongerThanACall) {
   PutAll(100, 0, 4);
   for (int i = 0; i < kObjects; ++i) ASSERT_EQ(cluster_->Get(at(3), Name(i)), absl::OkStatus());
   cluster_->Settle();
@@ -241,7 +241,7 @@ TEST_F(BundleTest, AHolderThatIsCutOffIsWaitedForNoLongerThanACallTakes) {
   cluster_->Settle();
 }
 
-TEST_F(BundleTest, ADeletionFindsThoseThatAreOnTheirWay) {
+TEST_F(BundleTest, ADeletionFindsObjectsOnTheirWay) {
   PutAll(500, 24);
   const auto got = GetAll();
   std::optional<absl::StatusOr<uint32_t>> deleted;
@@ -257,7 +257,7 @@ TEST_F(BundleTest, ADeletionFindsThoseThatAreOnTheirWay) {
   at(2).Release(*got);
 }
 
-TEST_F(BundleTest, WhoStopsWaitingLeavesNothing) {
+TEST_F(BundleTest, ADroppedGetLeavesNothing) {
   PutAll(500, 24);
   auto got = GetAll();
   ASSERT_TRUE(cluster_->RunUntil([&] { return at(2).node().pulls().bundles_sent() > 0; }));
@@ -266,7 +266,7 @@ TEST_F(BundleTest, WhoStopsWaitingLeavesNothing) {
   EXPECT_EQ(at(2).node().pulls().running(), 0u);
 }
 
-TEST(BundlesTest, AnAnswerNeverBeatsItsBound) {
+TEST(BundlesTest, AnAnswerStaysWithinItsBound) {
   const std::vector<uint8_t> bytes(100, 7);
   std::vector<base::ObjectVersion> versions(10);
   const auto answer = Bundles::Answer(

@@ -1,4 +1,4 @@
-// What a holder makes of a request for several small objects.
+// A holder's answer to a request for several small objects.
 #include "lib/node/pulls/bundles.h"
 
 #include <algorithm>
@@ -52,20 +52,20 @@ class BundleAnswerTest : public testing::Test {
   Versions copied_;
 };
 
-TEST_F(BundleAnswerTest, WhatHasNoRoomIsNotCopied) {
+TEST_F(BundleAnswerTest, AnObjectWithoutRoomIsNotCopied) {
   const size_t room = 4 + 4 * kOverhead + 2 * size_;
   EXPECT_THAT(Encode({Version(1), Version(2), Version(3), Version(4)}, room), ElementsAre(true, true, false, false));
   EXPECT_THAT(copied_, ElementsAre(Version(1), Version(2)));
 }
 
-TEST_F(BundleAnswerTest, WhatIsTooLargeToBeBroughtIsNotCopied) {
+TEST_F(BundleAnswerTest, AnObjectTooLargeToBeBroughtIsNotCopied) {
   size_ = directory::kMaxBrought + 1;
   EXPECT_THAT(Encode({Version(1)}, 16384), ElementsAre(false));
   EXPECT_TRUE(copied_.empty());
 }
 
 // The holder may find itself cut off between the two.
-TEST_F(BundleAnswerTest, WhatMayNotBeBroughtAnyMoreIsSaidToBeMissing) {
+TEST_F(BundleAnswerTest, AnObjectThatMayNotBeBroughtAnyMoreIsReportedMissing) {
   const std::vector<uint8_t> answer = Bundles::Answer(
       {Version(1)}, 16384, [](const base::ObjectVersion&) { return uint64_t{10}; },
       [](const base::ObjectVersion&) { return absl::Span<const uint8_t>(); });
@@ -73,7 +73,7 @@ TEST_F(BundleAnswerTest, WhatMayNotBeBroughtAnyMoreIsSaidToBeMissing) {
   EXPECT_EQ(answer[4], 0);
 }
 
-TEST_F(BundleAnswerTest, WhatIsNotHereIsNotCopied) {
+TEST_F(BundleAnswerTest, AMissingObjectIsNotCopied) {
   const std::vector<uint8_t> answer = Bundles::Answer(
       {Version(1)}, 16384, [](const base::ObjectVersion&) { return std::nullopt; },
       [&](const base::ObjectVersion& version) {

@@ -68,7 +68,7 @@ class BusyProgramsTest : public NodeTest {
     options.membership.renew = Milliseconds(200);
     options.membership.directory_deadline = Milliseconds(300);
     Build(hosts, {}, options);
-    cluster_->RunFor(options.directory_recovery);  // until then nobody is told that an object is not there
+    cluster_->RunFor(options.directory_recovery);  // until then no object is reported missing
   }
   // When the answer came.
   base::Duration DeleteTakes(size_t node, const std::string& name) {
@@ -85,7 +85,7 @@ class BusyProgramsTest : public NodeTest {
   }
 };
 
-TEST_F(BusyProgramsTest, KeepTheLeaseWhateverIsDeleted) {
+TEST_F(BusyProgramsTest, BusyProgramsDoNotCostTheLeaseWhateverTheyDelete) {
   BuildFarAway(2);
   const MembershipCounters before = at(1).node().membership().counters();
   {
@@ -103,7 +103,7 @@ TEST_F(BusyProgramsTest, KeepTheLeaseWhateverIsDeleted) {
   EXPECT_EQ(after.re_announcements, before.re_announcements);
 }
 
-TEST_F(BusyProgramsTest, WhatIsPutIsAnnouncedAsFastAsEver) {
+TEST_F(BusyProgramsTest, PutsAreAnnouncedAsFastAsEver) {
   BuildFarAway(2);
   DeletingProgram hog(at(1), "none");
   cluster_->RunFor(Milliseconds(200));
@@ -127,7 +127,7 @@ TEST_F(BusyProgramsTest, OneProgramsDeletesDoNotHoldUpAnothers) {
   }
 }
 
-TEST_F(BusyProgramsTest, AsManyHogsAsThereMayBeLeaveATurnForTheNext) {
+TEST_F(BusyProgramsTest, TheMaximumOfHogsLeavesATurnForTheNext) {
   BuildFarAway(2);
   std::vector<std::unique_ptr<DeletingProgram>> hogs;
   for (int i = 0; i < 4; ++i) hogs.push_back(std::make_unique<DeletingProgram>(at(1), absl::StrCat("hog", i, ".")));

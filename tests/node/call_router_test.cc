@@ -12,7 +12,7 @@ std::vector<uint8_t> Bytes(absl::Span<const uint8_t> span) { return {span.begin(
 
 class CallRouterTest : public testing::Test {
  protected:
-  // What the services answer, with an x for each time that they do.
+  // Returns the answers of the services, with an x for each time that they answer.
   std::string Ask(const std::vector<uint8_t>& request) {
     std::string answer;
     const base::Pending work = router_.Handle(
@@ -68,7 +68,7 @@ class NotingCaller final : public transport::Caller {
   std::vector<std::vector<uint8_t>> requests;
 };
 
-TEST(ServiceCallerTest, NamesTheServiceBeforeTheRequest) {
+TEST(ServiceCallerTest, TheServiceIsNamedBeforeTheRequest) {
   NotingCaller below;
   ServiceCaller caller(below, Service::kObjects);
   const auto peer = *verbs::Address::Parse("10.0.0.2:7000");
@@ -80,7 +80,7 @@ TEST(ServiceCallerTest, NamesTheServiceBeforeTheRequest) {
   EXPECT_EQ(below.requests[0], (std::vector<uint8_t>{2, 7, 8}));
 }
 
-TEST(ServiceCallerTest, LeavesRoomForTheName) {
+TEST(ServiceCallerTest, ARequestLeavesRoomForTheServicesName) {
   NotingCaller below;
   EXPECT_EQ(ServiceCaller(below, Service::kObjects).max_call_size(), 99u);
   below.size = 0;

@@ -114,7 +114,7 @@ class ClusterViewTest : public testing::Test {
       std::make_unique<ClusterView>(ClusterView::Needs{loop_, directory_, nodes_, self_, [] { return Numbers(1); }});
 };
 
-TEST_F(ClusterViewTest, EveryNodeIsShownWithWhatItSays) {
+TEST_F(ClusterViewTest, EveryNodeIsShownWithItsReport) {
   Join("n1", "10.0.0.1:7000");
   Add("n3", "10.0.0.3:7000", 3);
   Add("n2", "10.0.0.2:7000", 2);
@@ -144,7 +144,7 @@ TEST_F(ClusterViewTest, ASilentNodeIsShownWhetherItAnswersOrNot) {
   EXPECT_EQ(Describe(Look()), "n1 alive 1; n2 silent; n3 silent 3; ");
 }
 
-TEST_F(ClusterViewTest, WhatIsMalformedIsNotShown) {
+TEST_F(ClusterViewTest, AMalformedReportIsNotShown) {
   Join("n1", "10.0.0.1:7000");
   const auto answers = [this](const std::string& bytes) {
     Join("n2", "10.0.0.2:7000");
@@ -156,7 +156,7 @@ TEST_F(ClusterViewTest, WhatIsMalformedIsNotShown) {
   EXPECT_EQ(answers("rubbish"), "n1 alive 1; n2 alive; ");
 }
 
-TEST_F(ClusterViewTest, ManyWhoLookCostOneQuestion) {
+TEST_F(ClusterViewTest, ManyViewersCostOneQuestion) {
   Join("n1", "10.0.0.1:7000");
   Add("n2", "10.0.0.2:7000", 2);
   int answers = 0;
@@ -172,7 +172,7 @@ TEST_F(ClusterViewTest, ManyWhoLookCostOneQuestion) {
   EXPECT_EQ(nodes_.asked, 2u);
 }
 
-TEST_F(ClusterViewTest, WhileTheDirectoryIsAwayTheNodesThatItNamedLastAreAsked) {
+TEST_F(ClusterViewTest, WithoutTheDirectoryTheNodesThatItNamedLastAreAsked) {
   directory_.out_of_reach = true;
   EXPECT_EQ(Describe(Look()), "away: n1 alive 1; ") << "it never answered";
   directory_.out_of_reach = false;
@@ -187,7 +187,7 @@ TEST_F(ClusterViewTest, WhileTheDirectoryIsAwayTheNodesThatItNamedLastAreAsked) 
   EXPECT_GE(view.nodes[2].unheard_for, Seconds(5));
 }
 
-TEST_F(ClusterViewTest, NoMoreThanItsBoundAreAskedAtOnce) {
+TEST_F(ClusterViewTest, TheNodesAskedAtOnceAreBounded) {
   Join("n1", "10.0.0.1:7000");
   for (size_t i = 0; i < ClusterView::kAtOnce + 44; ++i) {
     Add("m" + std::to_string(i), "10.0.1." + std::to_string(i % 250) + ":" + std::to_string(7000 + i), i);
@@ -198,7 +198,7 @@ TEST_F(ClusterViewTest, NoMoreThanItsBoundAreAskedAtOnce) {
   for (const ClusterView::Entry& entry : view.nodes) EXPECT_TRUE(entry.numbers.has_value()) << entry.node.id;
 }
 
-TEST_F(ClusterViewTest, WhoStopsLookingEndsTheQuestion) {
+TEST_F(ClusterViewTest, ADroppedViewEndsTheQuestion) {
   Join("n1", "10.0.0.1:7000");
   Join("n2", "10.0.0.2:7000");
   int answers = 0;
@@ -213,7 +213,7 @@ TEST_F(ClusterViewTest, WhoStopsLookingEndsTheQuestion) {
   EXPECT_EQ(Describe(Look()), "n1 alive 1; n2 suspected; ");
 }
 
-TEST_F(ClusterViewTest, MayBeDroppedByWhoeverIsTold) {
+TEST_F(ClusterViewTest, TheViewMayBeDroppedInItsCallback) {
   Join("n1", "10.0.0.1:7000");
   int answers = 0;
   const base::Pending first = view_->Look([&](const View&) { view_.reset(); });

@@ -1,4 +1,4 @@
-// What membership finds where it compares its store with the directory.
+// Differences that membership finds between its store and the directory.
 #include "lib/node/cluster/comparison.h"
 
 #include "tests/node/membership_fixture.h"
@@ -11,7 +11,7 @@ using base::Seconds;
 
 class ComparisonTest : public MembershipTest {};
 
-TEST_F(ComparisonTest, WhatTheDirectoryHasLostIsFoundOutAndSaidAgain) {
+TEST_F(ComparisonTest, ObjectsThatTheDirectoryLostAreFoundAndAnnouncedAgain) {
   Start();
   for (int i = 0; i < 1000; ++i) Put(i);
   scheduler_.RunFor(Seconds(1));
@@ -47,7 +47,7 @@ TEST_F(ComparisonTest, BeyondItsBoundNothingIsForgotten) {
   EXPECT_EQ(membership_->counters().repaired, 0u) << "nothing was lost";
 }
 
-TEST_F(ComparisonTest, WhatWasNotNotedIsAnnouncedAsNew) {
+TEST_F(ComparisonTest, ObjectsThatWereNotNotedAreAnnouncedAsNew) {
   UseMaxDirty(32);
   Start();
   scheduler_.RunFor(Seconds(1));
@@ -91,7 +91,7 @@ TEST_F(ComparisonTest, OutagesWithMoreThanIsNotedEndWithTheTruth) {
   }
 }
 
-TEST_F(ComparisonTest, AnEntryOfWhatIsNotHereIsFoundOutAndWithdrawn) {
+TEST_F(ComparisonTest, AnEntryOfAMissingObjectIsFoundAndWithdrawn) {
   Start();
   for (int i = 0; i < 1000; ++i) Put(i);
   scheduler_.RunFor(Seconds(1));

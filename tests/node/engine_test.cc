@@ -1,4 +1,4 @@
-// What joins the control loop and the engines, under load and at its end.
+// The link between the control loop and the engines, under load and at its end.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -50,7 +50,7 @@ TEST_F(EngineTest, ACallReachesTheServiceOfAPeerAndItsReplyComesBack) {
   EXPECT_TRUE(answers_[0].ok()) << answers_[0];
 }
 
-TEST_F(EngineTest, ACallThatNobodyAnswersIsToldSoonToThePeer) {
+TEST_F(EngineTest, AnUnansweredCallIsReportedSoonToThePeer) {
   Build(2);
   at(1).node().call_router().Register(Service::kObjects,
                                       [](absl::Span<const uint8_t>, const CallRouter::Reply&) { return nullptr; });
@@ -138,7 +138,7 @@ TEST_F(EngineWorkTest, CancelledCallsMakeRoomWhenTheEngineHasHeardOfThem) {
   EXPECT_TRUE(answers_.empty()) << answers_[0];
 }
 
-TEST_F(EngineWorkTest, BeyondTheBoundProgramsCallsWaitForTheirTurnAndTheNodesOwnDoNot) {
+TEST_F(EngineWorkTest, ProgramsCallsBeyondTheBoundWaitAndTheNodesOwnDoNot) {
   for (size_t i = 1; i < kMaxCallsOfPeer + 10; ++i) Call(0, 1);
   cluster_->RunFor(Milliseconds(1));
   EXPECT_EQ(working_, static_cast<int>(kMaxCallsOfPeer));
@@ -152,7 +152,7 @@ TEST_F(EngineWorkTest, BeyondTheBoundProgramsCallsWaitForTheirTurnAndTheNodesOwn
   EXPECT_EQ(working_, static_cast<int>(kMaxCallsOfPeer + kOwnCalls) - 1) << "one gone, and one whose turn it is";
 }
 
-TEST_F(EngineWorkTest, WhoWaitsForATurnUntilItsDeadlineIsToldSo) {
+TEST_F(EngineWorkTest, ACallThatWaitsForATurnUntilItsDeadlineReportsIt) {
   for (size_t i = 1; i < kMaxCallsOfPeer; ++i) Call(0, 1);
   const base::Time asked = cluster_->time.Now();
   Call(0, 1, 10, Seconds(2));
@@ -176,7 +176,7 @@ TEST_F(EngineWorkTest, TheNodesOwnCallsHaveABoundToo) {
   EXPECT_EQ(Count(absl::StatusCode::kResourceExhausted), 5u);
 }
 
-TEST_F(EngineTest, WhatWaitsForItsTurnEndsWithTheEngine) {
+TEST_F(EngineTest, WaitingCallsEndWithTheEngine) {
   Build(2);
   for (size_t i = 0; i < 5000; ++i) Call(0, 1);
   at(0).EndEngines();
@@ -190,7 +190,7 @@ TEST_F(EngineTest, ARequestThatIsTooLongIsRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(answers_[0])) << answers_[0];
 }
 
-TEST_F(EngineTest, ACallToNobodyEndsByItsDeadline) {
+TEST_F(EngineTest, ACallToAnAbsentPeerEndsByItsDeadline) {
   Build(2);
   cluster_->Crash(1);
   cluster_->Add();
@@ -219,14 +219,14 @@ class BurstTest : public EngineTest {
   }
 };
 
-TEST_F(BurstTest, ItIsHeldBackByCreditsAndNoneIsRefused) {
+TEST_F(BurstTest, ABurstIsHeldBackByCreditsAndNotRefused) {
   CallInABurst({});
   EXPECT_EQ(Count(absl::StatusCode::kOk), answers_.size());
 }
 
 // With windows that are large from the start more comes than fits: some of it is refused, none is
 // lost.
-TEST_F(BurstTest, PeersThatAskMoreThanFitsAreRefusedAndNothingBreaks) {
+TEST_F(BurstTest, PeersThatAskTooMuchAreRefusedAndNothingBreaks) {
   sim::ClusterOptions options;
   options.endpoint.first_slots = options.endpoint.receive_slots;
   CallInABurst(options);
@@ -236,7 +236,7 @@ TEST_F(BurstTest, PeersThatAskMoreThanFitsAreRefusedAndNothingBreaks) {
 }
 
 // As a directory's node is when all its nodes' programs ask at once: nobody's lease is refused.
-TEST_F(BurstTest, WhatNodesSayOfThemselvesIsRefusedLast) {
+TEST_F(BurstTest, CallsOfNodesAboutThemselvesAreRefusedLast) {
   sim::ClusterOptions options;
   options.endpoint.first_slots = options.endpoint.receive_slots;
   options.membership.renew = Milliseconds(300);
@@ -284,7 +284,7 @@ TEST_F(EngineTest, ABusyControlLoopDelaysPullsAndLosesNone) {
   at(2).Release(*second);
 }
 
-TEST_F(EngineTest, ItIsDrainedWhenPeersHaveAllThatWasSent) {
+TEST_F(EngineTest, AnEngineIsDrainedWhenPeersHaveAllThatItSent) {
   Build(3);
   ASSERT_EQ(at(1).Put("x", 60'000), absl::OkStatus());
   cluster_->Settle();
@@ -319,7 +319,7 @@ TEST_F(EngineTest, ALinkThatServesNobodyRefusesPeers) {
   EXPECT_NE(status.message().find("does not serve objects now"), std::string::npos) << status;
 }
 
-TEST_F(EngineTest, WhenTheEngineEndsWhatRunsAndWhatComesAfterIsAnswered) {
+TEST_F(EngineTest, AnEngineThatEndsAnswersRunningAndLaterCalls) {
   Build(2);
   at(1).node().call_router().Register(Service::kObjects, [](absl::Span<const uint8_t>, CallRouter::Reply reply) {
     static CallRouter::Reply kept;

@@ -1,4 +1,4 @@
-// Whom an evacuation asks next.
+// An evacuation's choice of the next node to ask.
 #include "lib/node/deletes/evacuation_targets.h"
 
 #include <string>
@@ -28,7 +28,7 @@ class EvacuationTargetsTest : public testing::Test {
     }
     targets_.Update(nodes, "self");
   }
-  // Who, or why nobody.
+  // Returns the node to ask, or why there is none.
   std::string Next(uint64_t size = 10, const std::vector<directory::NodeId>& but = {}) {
     directory::NodeId chosen;
     static constexpr const char* kWhys[] = {"found", "busy", "refused", "no room", "set aside", "too large", "nobody"};
@@ -42,7 +42,7 @@ class EvacuationTargetsTest : public testing::Test {
   base::Time now_ = base::Time() + Seconds(1);
 };
 
-TEST_F(EvacuationTargetsTest, AreAskedInTurns) {
+TEST_F(EvacuationTargetsTest, TargetsAreAskedInTurn) {
   EXPECT_EQ(Next(), "a");
   EXPECT_EQ(Next(), "b");
   EXPECT_EQ(Next(), "a");
@@ -51,7 +51,7 @@ TEST_F(EvacuationTargetsTest, AreAskedInTurns) {
   EXPECT_EQ(Next(1001), "too large");
 }
 
-TEST_F(EvacuationTargetsTest, OneThatIsAskedEnoughIsPassedOver) {
+TEST_F(EvacuationTargetsTest, ATargetThatIsAskedEnoughIsSkipped) {
   for (uint64_t i = 0; i < EvacuationTargets::kAtOnceEach; ++i) At("a").asks.insert(Version(i));
   EXPECT_EQ(Next(), "b");
   EXPECT_EQ(Next(), "b");
@@ -59,7 +59,7 @@ TEST_F(EvacuationTargetsTest, OneThatIsAskedEnoughIsPassedOver) {
   EXPECT_TRUE(targets_.AnyOpen(now_));
 }
 
-TEST_F(EvacuationTargetsTest, OneThatDoesNotAnswerIsSetAsideForLongerAndLonger) {
+TEST_F(EvacuationTargetsTest, ATargetThatDoesNotAnswerIsSetAsideForLongerAndLonger) {
   targets_.SetAside(At("a"), now_);
   targets_.SetAside(At("a"), now_);  // together with the other
   EXPECT_EQ(Next(), "b");
@@ -81,7 +81,7 @@ TEST_F(EvacuationTargetsTest, OneThatDoesNotAnswerIsSetAsideForLongerAndLonger) 
   EXPECT_EQ(Next(10, {"b"}), "a");
 }
 
-TEST_F(EvacuationTargetsTest, OneWithoutRoomIsAskedForWhatIsSmaller) {
+TEST_F(EvacuationTargetsTest, ATargetWithoutRoomIsAskedForSmallerObjects) {
   targets_.HasNoRoom(At("a"), 100, now_);
   EXPECT_EQ(Next(99), "a");
   EXPECT_EQ(Next(100), "b");
@@ -92,7 +92,7 @@ TEST_F(EvacuationTargetsTest, OneWithoutRoomIsAskedForWhatIsSmaller) {
   EXPECT_EQ(Next(100), "a");
 }
 
-TEST_F(EvacuationTargetsTest, OneThatLeftIsForgottenWhenNothingIsOpenThere) {
+TEST_F(EvacuationTargetsTest, ATargetThatLeftIsForgottenWhenNothingIsOpenThere) {
   At("a").asks.insert(Version(1));
   Know({"b", "self"});
   EXPECT_EQ(Next(), "b");

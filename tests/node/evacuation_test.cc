@@ -78,7 +78,7 @@ class EvacuationTest : public NodeTest {
   int reports_ = 0;
 };
 
-TEST_F(EvacuationTest, WhatWasPutIsKeptElsewhere) {
+TEST_F(EvacuationTest, ObjectsThatWerePutAreKeptElsewhere) {
   Build(3);
   std::vector<std::string> names;
   for (int i = 0; i < 40; ++i) {
@@ -96,7 +96,7 @@ TEST_F(EvacuationTest, WhatWasPutIsKeptElsewhere) {
 }
 
 // Before and behind what is being handed over, and sealed before or after that was listed.
-TEST_F(EvacuationTest, WhatIsPutMeanwhileIsHandedOverOnce) {
+TEST_F(EvacuationTest, AnObjectPutMeanwhileIsHandedOverOnce) {
   Build(3);
   for (int i = 0; i < 200; ++i) ASSERT_EQ(at(1).Put(absl::StrCat("x", i), 1000), absl::OkStatus());
   cluster_->Settle();
@@ -125,7 +125,7 @@ TEST_F(EvacuationTest, ACopyThatIsThereAlreadyIsKeptFromThenOn) {
 }
 
 // Or a deletion would not find it, and it is never given up.
-TEST_F(EvacuationTest, WhatIsKeptIsKnownToTheDirectory) {
+TEST_F(EvacuationTest, KeptObjectsAreKnownToTheDirectory) {
   Build(3);
   ASSERT_EQ(at(1).Put("small", 100), absl::OkStatus());
   ASSERT_EQ(at(1).Put("large", 1'000'000), absl::OkStatus());
@@ -137,7 +137,7 @@ TEST_F(EvacuationTest, WhatIsKeptIsKnownToTheDirectory) {
   }
 }
 
-TEST_F(EvacuationTest, ANodeWithoutRoomIsFollowedByTheNextAndWhatNobodyTakesIsSaid) {
+TEST_F(EvacuationTest, ANodeWithoutRoomIsFollowedByTheNextAndLeftoversAreReported) {
   Build(2);
   sim::HostOptions small;
   small.memory = 64 << 10;
@@ -153,7 +153,7 @@ TEST_F(EvacuationTest, ANodeWithoutRoomIsFollowedByTheNextAndWhatNobodyTakesIsSa
   EXPECT_TRUE(absl::IsResourceExhausted(report.trouble)) << report.trouble;
 }
 
-TEST_F(EvacuationTest, ANodeThatIsAloneSaysSo) {
+TEST_F(EvacuationTest, ANodeThatIsAloneReportsIt) {
   Build(1);
   Put(0, "x", 1000);
   const EvacuationReport report = Evacuate(0);
@@ -162,7 +162,7 @@ TEST_F(EvacuationTest, ANodeThatIsAloneSaysSo) {
 }
 
 // A directory that was restarted names no other node for a moment.
-TEST_F(EvacuationTest, OtherNodesThatTheDirectoryForgetsForAMomentAreWaitedFor) {
+TEST_F(EvacuationTest, NodesThatTheDirectoryForgetsForAMomentAreAwaited) {
   Build(2);
   ASSERT_EQ(at(1).Put("there", 8'000'000), absl::OkStatus());
   Put(0, "x", 1'000'000);
@@ -199,7 +199,7 @@ TEST_F(EvacuationTest, MayBeDroppedAtAnyTime) {
 
 // ---- what jams it
 
-TEST_F(EvacuationTest, WhatIsDeletedMeanwhileHoldsUpNothing) {
+TEST_F(EvacuationTest, AnObjectDeletedMeanwhileHoldsUpNothing) {
   Build(3);
   const std::vector<std::string> names = ById(PutMany(1, 300, 10'000));
   const auto run = StartEvacuation(1, Seconds(20));
@@ -223,7 +223,7 @@ TEST_F(EvacuationTest, WhatIsDeletedMeanwhileHoldsUpNothing) {
 }
 
 // The other end does not go on with it either.
-TEST_F(EvacuationTest, WhatIsDeletedOnItsWayIsWithdrawnAtOnce) {
+TEST_F(EvacuationTest, AnObjectDeletedOnItsWayIsWithdrawnAtOnce) {
   sim::ClusterOptions options;
   options.link.picoseconds_per_byte = 1'000'000;  // 8 Mb/s
   Build(2, {}, options);
@@ -264,7 +264,7 @@ TEST_F(EvacuationTest, IdsThatAreInUseOnOneNodeAreKeptByAnother) {
   }
 }
 
-TEST_F(EvacuationTest, NodesThatStandStillAreSetAside) {
+TEST_F(EvacuationTest, StalledNodesAreSetAside) {
   Build(4);
   PutMany(1, 200, 10'000);
   at(2).Freeze({Seconds(30), Seconds(30), {}});  // its device answers, so that no connection breaks
@@ -277,7 +277,7 @@ TEST_F(EvacuationTest, NodesThatStandStillAreSetAside) {
   cluster_->RunFor(Seconds(30));
 }
 
-TEST_F(EvacuationTest, WhatIsRefusedIsTakenOnceThereIsRoom) {
+TEST_F(EvacuationTest, ARefusedObjectIsTakenOnceThereIsRoom) {
   Build(2);
   ASSERT_EQ(at(0).Put("there", 7'000'000), absl::OkStatus());
   PutMany(1, 20, 200'000);
@@ -302,7 +302,7 @@ TEST_F(EvacuationTest, ANodeThatComesMeanwhileIsAskedAsWell) {
 }
 
 // More than are remembered, and all that could be taken lies behind.
-TEST_F(EvacuationTest, MoreThanAreRememberedAreRefusedAndNoneIsOverlooked) {
+TEST_F(EvacuationTest, RefusalsBeyondTheRememberedOnesOverlookNoObject) {
   Build(2);
   ASSERT_EQ(at(0).Put("there", (8 << 20) - (100 << 10)), absl::OkStatus());
   const int count = static_cast<int>(Evacuation::kMaxWaiting) + 300;
@@ -316,7 +316,7 @@ TEST_F(EvacuationTest, MoreThanAreRememberedAreRefusedAndNoneIsOverlooked) {
   EXPECT_LT(run->took, Seconds(15));
 }
 
-TEST_F(EvacuationTest, AnOutageOfTheDirectoryIsWaitedOut) {
+TEST_F(EvacuationTest, AnOutageOfTheDirectoryIsOutlasted) {
   Build(3);
   const std::vector<std::string> names = PutMany(1, 50, 10'000);
   at(0).Freeze({Seconds(6), Seconds(6), Seconds(6)});
@@ -326,7 +326,7 @@ TEST_F(EvacuationTest, AnOutageOfTheDirectoryIsWaitedOut) {
   EXPECT_EQ(report.left_objects, 0u) << report.trouble;
 }
 
-TEST_F(EvacuationTest, ANodeThatLeavesItselfKeepsNothing) {
+TEST_F(EvacuationTest, ALeavingNodeKeepsNothing) {
   Build(3);
   PutMany(1, 20, 100'000);
   ASSERT_EQ(at(2).Put("large", 7'000'000), absl::OkStatus());
@@ -341,7 +341,7 @@ TEST_F(EvacuationTest, ANodeThatLeavesItselfKeepsNothing) {
   End(*other, Seconds(20));
 }
 
-TEST_F(EvacuationTest, AtItsEndItSaysHowManyAreLeftForWhichReason) {
+TEST_F(EvacuationTest, TheReportCountsLeftoversByReason) {
   Build(2);
   ASSERT_EQ(at(0).Put("there", 8'000'000), absl::OkStatus());
   PutMany(1, 10, 500'000);
@@ -355,7 +355,7 @@ TEST_F(EvacuationTest, AtItsEndItSaysHowManyAreLeftForWhichReason) {
 
 // ---- what is put until the end
 
-TEST_F(EvacuationTest, WhateverWasPutBeforeTheDoorClosedIsElsewhereAndThenNothingIsPut) {
+TEST_F(EvacuationTest, PutsBeforeTheDoorClosedAreElsewhereAndLaterOnesRefused) {
   sim::HostOptions small;
   small.memory = 1 << 20;
   for (const auto pause : {base::Microseconds(1), base::Microseconds(20), base::Milliseconds(1)}) {
@@ -389,7 +389,7 @@ TEST_F(EvacuationTest, UnderPutsWithoutEndTheDoorClosesWhileThereIsTimeForTheRes
   EXPECT_EQ(report.left_objects, 0u) << report.trouble;
 }
 
-TEST_F(EvacuationTest, WhereMoreIsPutThanHandedOverTheDoorClosesEarly) {
+TEST_F(EvacuationTest, TheDoorClosesEarlyWhenPutsOutpaceTheHandover) {
   sim::ClusterOptions options;
   options.link.latency = base::Milliseconds(5);
   Build(2, {}, options);
@@ -402,7 +402,7 @@ TEST_F(EvacuationTest, WhereMoreIsPutThanHandedOverTheDoorClosesEarly) {
   EXPECT_EQ(report.left_objects, 0u) << report.trouble;
 }
 
-TEST_F(EvacuationTest, WhatIsCreatedBeforeTheDoorClosesAndSealedAfterIsRefused) {
+TEST_F(EvacuationTest, AnObjectCreatedBeforeTheDoorClosesAndSealedAfterIsRefused) {
   Build(2);
   ASSERT_EQ(at(1).Create("x", 1000), absl::OkStatus());
   EXPECT_EQ(Evacuate(1).left_objects, 0u);
@@ -410,7 +410,7 @@ TEST_F(EvacuationTest, WhatIsCreatedBeforeTheDoorClosesAndSealedAfterIsRefused) 
   ASSERT_EQ(at(1).store().Abort(Id("x"), at(1).me), absl::OkStatus());
 }
 
-TEST_F(EvacuationTest, WhereItIsDroppedTheNodeTakesPutsAgain) {
+TEST_F(EvacuationTest, ADroppedEvacuationLetsTheNodeTakePutsAgain) {
   Build(2);
   ASSERT_EQ(at(0).Put("there", 8'000'000), absl::OkStatus());
   Put(1, "x", 1'000'000);

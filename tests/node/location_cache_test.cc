@@ -1,4 +1,4 @@
-// What a node remembers of where objects were.
+// A node's memory of where objects were.
 #include "lib/node/pulls/location_cache.h"
 
 #include <string>
@@ -22,7 +22,7 @@ class LocationCacheTest : public testing::Test {
   LocationCache cache_;
 };
 
-TEST_F(LocationCacheTest, OfTwoHoldersTheOtherStaysWhenOneHasItNoLonger) {
+TEST_F(LocationCacheTest, TheOtherHolderStaysWhenOneHasTheObjectNoLonger) {
   cache_.Remember(Id(1), At({"a", "b"}), now_);
   cache_.ForgetHolder(Id(1), "a");
   ASSERT_NE(cache_.Find(Id(1)), nullptr);
@@ -35,7 +35,7 @@ TEST_F(LocationCacheTest, OfTwoHoldersTheOtherStaysWhenOneHasItNoLonger) {
   EXPECT_EQ(cache_.size(), 0u);
 }
 
-TEST_F(LocationCacheTest, AnEntryIsFreshForATimeAndKnownBeyond) {
+TEST_F(LocationCacheTest, AnEntryIsFreshForATimeAndKnownAfterwards) {
   cache_.Remember(Id(1), At({"a"}), now_);
   EXPECT_NE(cache_.FindFresh(Id(1), now_ + LocationCache::kFresh), nullptr);
   EXPECT_EQ(cache_.FindFresh(Id(1), now_ + LocationCache::kFresh + base::Nanoseconds(1)), nullptr);
@@ -44,7 +44,7 @@ TEST_F(LocationCacheTest, AnEntryIsFreshForATimeAndKnownBeyond) {
   EXPECT_NE(cache_.FindFresh(Id(1), now_ + base::Seconds(5)), nullptr);
 }
 
-TEST_F(LocationCacheTest, WhatWasToldLastCounts) {
+TEST_F(LocationCacheTest, TheLatestEntryCounts) {
   cache_.Remember(Id(1), At({"a"}, 1), now_);
   cache_.Remember(Id(1), At({"b"}, 2), now_);
   EXPECT_EQ(cache_.Find(Id(1))->generation, base::Generation{2});
@@ -53,7 +53,7 @@ TEST_F(LocationCacheTest, WhatWasToldLastCounts) {
   EXPECT_EQ(cache_.Find(Id(1)), nullptr);
 }
 
-TEST_F(LocationCacheTest, BeyondTheBoundTheOldestGoes) {
+TEST_F(LocationCacheTest, TheOldestEntryGoesBeyondTheBound) {
   constexpr size_t kMost = LocationCache::kMaxEntries;
   for (size_t i = 0; i < kMost; ++i) cache_.Remember(Id(i), At({"a"}), now_);
   cache_.Remember(Id(0), At({"b"}), now_);  // now 1 is the oldest
@@ -66,7 +66,7 @@ TEST_F(LocationCacheTest, BeyondTheBoundTheOldestGoes) {
 
 // The order has a bound of its own: an object that is asked for again and again has one place in it
 // that counts.
-TEST_F(LocationCacheTest, OneThatIsRememberedManyTimesIsNotForgottenForIt) {
+TEST_F(LocationCacheTest, AnEntryThatIsRememberedManyTimesTakesOnePlace) {
   cache_.Remember(Id(1), At({"a"}), now_);
   for (size_t i = 0; i < 3 * LocationCache::kMaxEntries; ++i) cache_.Remember(Id(2), At({"a"}), now_);
   EXPECT_NE(cache_.Find(Id(2)), nullptr);

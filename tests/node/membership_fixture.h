@@ -17,7 +17,7 @@
 
 namespace tokamak::node {
 
-// What membership has the node do.
+// Records the changes that membership makes to the copies of the node.
 class FakeCopies final : public Copies {
  public:
   explicit FakeCopies(store::Store& store) : store_(store) {}
@@ -97,7 +97,7 @@ class MembershipTest : public testing::Test {
     return held;
   }
 
-  // Whether a deletion would be told to this node.
+  // True if a deletion would reach this node.
   bool IsHeldOrComing(const base::ObjectVersion& version) {
     bool found = false;
     const base::Pending call =

@@ -8,7 +8,7 @@ namespace {
 using base::Milliseconds;
 using base::Seconds;
 
-TEST_F(MembershipTest, SaysOnceThatItJoined) {
+TEST_F(MembershipTest, ReportsItsJoinOnce) {
   Start();
   EXPECT_TRUE(joined_.empty());
   scheduler_.RunFor(Seconds(30));
@@ -17,7 +17,7 @@ TEST_F(MembershipTest, SaysOnceThatItJoined) {
   EXPECT_TRUE(membership_->joined());
 }
 
-TEST_F(MembershipTest, AnnouncesWhatIsSealedAndWithdrawsWhatIsDeleted) {
+TEST_F(MembershipTest, AnnouncesSealedObjectsAndWithdrawsDeletedOnes) {
   Start();
   scheduler_.RunFor(Seconds(1));
   Put(1);
@@ -30,7 +30,7 @@ TEST_F(MembershipTest, AnnouncesWhatIsSealedAndWithdrawsWhatIsDeleted) {
   EXPECT_EQ(membership_->behind(), 0u);
 }
 
-TEST_F(MembershipTest, WhatIsMadeInQuickSuccessionIsAnnouncedTogether) {
+TEST_F(MembershipTest, ObjectsMadeInQuickSuccessionAreAnnouncedTogether) {
   Start();
   scheduler_.RunFor(Seconds(1));
   Put(0);
@@ -46,7 +46,7 @@ TEST_F(MembershipTest, WhatIsMadeInQuickSuccessionIsAnnouncedTogether) {
   EXPECT_EQ(directory_.update_calls, 2u);
 }
 
-TEST_F(MembershipTest, WhatIsToBeConfirmedWaitsForNothing) {
+TEST_F(MembershipTest, AConfirmationWaitsForNothing) {
   Start();
   scheduler_.RunFor(Seconds(1));
   std::vector<base::Pending> handles;
@@ -65,7 +65,7 @@ TEST_F(MembershipTest, WhatIsToBeConfirmedWaitsForNothing) {
   EXPECT_EQ(directory_.update_calls, 20u) << "two at a time are one call";
 }
 
-TEST_F(MembershipTest, WithdrawsWhatIsEvicted) {
+TEST_F(MembershipTest, WithdrawsEvictedObjects) {
   Start();
   Put(1);
   scheduler_.RunFor(Seconds(1));
@@ -76,7 +76,7 @@ TEST_F(MembershipTest, WithdrawsWhatIsEvicted) {
   EXPECT_FALSE(Announced(1));
 }
 
-TEST_F(MembershipTest, AnnouncesWhatWasThereBeforeItJoinedButNothingUnsealed) {
+TEST_F(MembershipTest, AnnouncesOnlySealedObjectsFromBeforeItJoined) {
   Put(1);
   ASSERT_TRUE(store_.Create(Id(2), 100, 0, me_).ok());
   scheduler_.RunFor(Seconds(1));
@@ -95,7 +95,7 @@ TEST_F(MembershipTest, RenewsItsLeaseInTime) {
   EXPECT_EQ(membership_->counters().re_announcements, 1u);
 }
 
-TEST_F(MembershipTest, TellsEverythingAgainToADirectoryThatForgot) {
+TEST_F(MembershipTest, AnnouncesEverythingAgainToADirectoryThatForgot) {
   Start();
   for (int i = 0; i < 1000; ++i) Put(i);
   scheduler_.RunFor(Seconds(1));
@@ -107,8 +107,8 @@ TEST_F(MembershipTest, TellsEverythingAgainToADirectoryThatForgot) {
   EXPECT_EQ(membership_->behind(), 0u);
 }
 
-// What it says when it does not know yet that the directory has forgotten it.
-TEST_F(MembershipTest, WhatIsCompleteIsSaidOfTheDirectoryThatKnowsIt) {
+// A node's report while it does not know yet that the directory has forgotten it.
+TEST_F(MembershipTest, CompletenessIsReportedToTheDirectoryThatKnowsTheObjects) {
   constexpr int kObjects = 2000;
   Start();
   for (int i = 0; i < kObjects; ++i) Put(i);
@@ -120,7 +120,7 @@ TEST_F(MembershipTest, WhatIsCompleteIsSaidOfTheDirectoryThatKnowsIt) {
   ExpectWaitedForUntilAllIsTold(kObjects);
 }
 
-TEST_F(MembershipTest, WhatIsCompleteIsNotSaidBeforeItIsKnownWhatAnUnansweredRenewalDid) {
+TEST_F(MembershipTest, CompletenessIsNotReportedWhileARenewalIsUnanswered) {
   constexpr int kObjects = 2000;
   Start();
   for (int i = 0; i < kObjects; ++i) Put(i);
@@ -136,7 +136,7 @@ TEST_F(MembershipTest, WhatIsCompleteIsNotSaidBeforeItIsKnownWhatAnUnansweredRen
   ExpectWaitedForUntilAllIsTold(kObjects);
 }
 
-TEST_F(MembershipTest, WhatMayHaveBeenDeletedWhileTheNodeWasGoneIsDropped) {
+TEST_F(MembershipTest, ObjectsPossiblyDeletedWhileTheNodeWasGoneAreDropped) {
   constexpr int kTombstones = 16;
   directory_.options.tombstones = kTombstones;
   directory_.Restart();
@@ -172,7 +172,7 @@ TEST_F(MembershipTest, WhatMayHaveBeenDeletedWhileTheNodeWasGoneIsDropped) {
 }
 
 // As far as the directory can see it was made before deletions that it has forgotten.
-TEST_F(MembershipTest, WhatWasSaidTooLongAgoIsSaidAgainAtOnce) {
+TEST_F(MembershipTest, AnOutdatedReportIsRepeatedAtOnce) {
   constexpr int kTombstones = 16;
   directory_.options.tombstones = kTombstones;
   directory_.Restart();
@@ -193,7 +193,7 @@ TEST_F(MembershipTest, WhatWasSaidTooLongAgoIsSaidAgainAtOnce) {
   EXPECT_EQ(membership_->counters().renewals, renewals + 1);
 }
 
-TEST_F(MembershipTest, AnAnnouncementFindsOutEarlyThatTheDirectoryForgot) {
+TEST_F(MembershipTest, AnAnnouncementNoticesEarlyThatTheDirectoryForgot) {
   Start();
   Put(1);
   scheduler_.RunFor(Seconds(1));
@@ -204,7 +204,7 @@ TEST_F(MembershipTest, AnAnnouncementFindsOutEarlyThatTheDirectoryForgot) {
   EXPECT_TRUE(Announced(2));
 }
 
-TEST_F(MembershipTest, WhatHappensInAnOutageIsSaidAfterIt) {
+TEST_F(MembershipTest, ChangesDuringAnOutageAreReportedAfterIt) {
   Start();
   Put(1);
   scheduler_.RunFor(Seconds(1));
@@ -233,7 +233,7 @@ TEST_F(MembershipTest, AnOutageLongerThanLeaseAndGraceEndsWithEverythingAnnounce
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(Announced(i));
 }
 
-TEST_F(MembershipTest, WhereTheAnswerThatItEnteredAnewIsLostEverythingIsAnnounced) {
+TEST_F(MembershipTest, ALostAnswerToANewEntryHasEverythingAnnounced) {
   Start();
   for (int i = 0; i < 100; ++i) Put(i);
   scheduler_.RunFor(Seconds(1));
@@ -282,7 +282,7 @@ TEST_F(MembershipTest, UpdatesAreBoundedAndOneForEachObject) {
   for (int i = 0; i < 500; ++i) EXPECT_TRUE(Announced(i));
 }
 
-TEST_F(MembershipTest, TheLastWordIsTheTruthWhateverHappenedMeanwhile) {
+TEST_F(MembershipTest, TheLastUpdateIsTheTruthWhateverHappenedMeanwhile) {
   base::Random random(1);
   directory_.delay = Milliseconds(1);
   Start();
@@ -341,7 +341,7 @@ TEST_F(MembershipTest, AContentThatFollowsAnotherBeforeItsWithdrawalIsAnnounced)
   EXPECT_EQ(membership_->behind(), 0u);
 }
 
-TEST_F(MembershipTest, WhatWasDeletedWhileTheNodeWasAwayIsDroppedWhenItIsBack) {
+TEST_F(MembershipTest, ObjectsDeletedWhileTheNodeWasAwayAreDroppedOnItsReturn) {
   Start();
   Put(1);
   const base::ObjectVersion version = Version(1);
@@ -378,7 +378,7 @@ TEST_F(MembershipTest, ARecheckCorrectsAWrongEntry) {
   EXPECT_FALSE(Announced(2));
 }
 
-TEST_F(MembershipTest, WhatAPullIsBringingIsNotWithdrawn) {
+TEST_F(MembershipTest, AnObjectThatAPullBringsIsNotWithdrawn) {
   Start();
   scheduler_.RunFor(Seconds(1));
   const base::ObjectVersion coming{Id(1), base::Generation{9}};
@@ -388,9 +388,9 @@ TEST_F(MembershipTest, WhatAPullIsBringingIsNotWithdrawn) {
   EXPECT_EQ(directory_.Count("withdraw"), 0u);
 }
 
-// A17: the directory has lost entries.
-// A9: what became dirty first is said first, whatever its id.
-TEST_F(MembershipTest, WordsGoOutInTheOrderInWhichTheyBecameDirty) {
+// A17: the directory has lost entries. A9: objects that became dirty first are reported first,
+// whatever their ids.
+TEST_F(MembershipTest, UpdatesGoOutInTheOrderInWhichObjectsBecameDirty) {
   directory_.delay = Milliseconds(5);
   Start();
   scheduler_.RunFor(Milliseconds(20));
@@ -404,7 +404,7 @@ TEST_F(MembershipTest, WordsGoOutInTheOrderInWhichTheyBecameDirty) {
 }
 
 // A10: an outage while objects come and go.
-TEST_F(MembershipTest, WhatCameAndWentInAnOutageIsNotRemembered) {
+TEST_F(MembershipTest, ObjectsThatCameAndWentInAnOutageAreNotRemembered) {
   Start();
   scheduler_.RunFor(Seconds(1));
   directory_.out_of_reach = true;
@@ -417,9 +417,9 @@ TEST_F(MembershipTest, WhatCameAndWentInAnOutageIsNotRemembered) {
   EXPECT_LE(membership_->behind(), directory::kMaxUpdates * Membership::kBatchesInFlight);
 }
 
-// More comes and goes than is noted: what the directory knows stays known all the while.
-// What was never accepted stays so, noted or not: another content has the better right.
-TEST_F(MembershipTest, WhatIsToBeConfirmedWaitsForNoBurst) {
+// More comes and goes than is noted: objects known to the directory stay known throughout. A
+// content that was never accepted stays so, noted or not: another content has the better right.
+TEST_F(MembershipTest, AConfirmationDoesNotWaitForABurst) {
   UseMaxDirty(300);
   Start();
   scheduler_.RunFor(Seconds(1));
@@ -443,7 +443,7 @@ TEST_F(MembershipTest, WhatIsToBeConfirmedWaitsForNoBurst) {
 
 // Nobody asked for an object whose entry is wrong, and it had kept its id taken for good.
 // The directory may have taken it in.
-TEST_F(MembershipTest, WhatWasAnnouncedWithoutAnAnswerAndIsGoneIsWithdrawn) {
+TEST_F(MembershipTest, AnUnansweredAnnouncementOfAGoneObjectIsWithdrawn) {
   Start();
   scheduler_.RunFor(Seconds(1));
   directory_.answers_get_lost = true;
@@ -465,7 +465,7 @@ TEST_F(MembershipTest, WhatWasAnnouncedWithoutAnAnswerAndIsGoneIsWithdrawn) {
 }
 
 // It may have been taken in by a directory that is gone, and others may have copies.
-TEST_F(MembershipTest, WhatWasAnnouncedWithoutAnAnswerIsNotNewToTheNextDirectory) {
+TEST_F(MembershipTest, AnUnansweredAnnouncementIsNotNewToTheNextDirectory) {
   Start();
   scheduler_.RunFor(Seconds(1));
   directory_.answers_get_lost = true;
@@ -484,8 +484,8 @@ TEST_F(MembershipTest, WhatWasAnnouncedWithoutAnAnswerIsNotNewToTheNextDirectory
   EXPECT_EQ(DeleteAtDirectory(Id(1)), absl::OkStatus()) << "everybody has had the time to say so";
 }
 
-// A withdrawal that was not answered is said again.
-TEST_F(MembershipTest, AWithdrawalIsSaidUntilItIsAnswered) {
+// An unanswered withdrawal is repeated.
+TEST_F(MembershipTest, AWithdrawalIsRepeatedUntilItIsAnswered) {
   Start();
   scheduler_.RunFor(Seconds(1));
   directory_.answers_get_lost = true;
@@ -521,7 +521,7 @@ TEST_F(MembershipTest, AWithdrawalConfirmsNothing) {
   EXPECT_TRUE(absl::IsNotFound(answer)) << answer;
 }
 
-TEST_F(MembershipTest, BeyondLeaseAndGraceTheNodeIsFencedUntilAllIsAnnouncedAgain) {
+TEST_F(MembershipTest, ANodeBeyondLeaseAndGraceIsFencedUntilAllIsAnnouncedAgain) {
   Start();
   for (int i = 0; i < 300; ++i) Put(i);
   scheduler_.RunFor(Seconds(1));
@@ -541,7 +541,7 @@ TEST_F(MembershipTest, BeyondLeaseAndGraceTheNodeIsFencedUntilAllIsAnnouncedAgai
   for (int i = 0; i < 300; ++i) EXPECT_TRUE(Announced(i));
 }
 
-TEST_F(MembershipTest, WhereTheDirectoryHasNoRoomAConfirmationSaysSo) {
+TEST_F(MembershipTest, AConfirmationReportsAFullDirectory) {
   directory_.RestartWithoutRoom();
   Start();
   scheduler_.RunFor(Seconds(1));
@@ -604,7 +604,7 @@ TEST_F(MembershipTest, MayBeDroppedAtAnyTime) {
 
 // A pull has ended before it heard the answer to its Locate. Until the copy is announced, behind
 // much else, the directory knows of it by that Locate alone.
-TEST_F(MembershipTest, WhatMayBeComingIsNotTakenBackBeforeWhatHasComeIsAnnounced) {
+TEST_F(MembershipTest, AComingEntryIsNotTakenBackBeforeTheCopyIsAnnounced) {
   options_.words_at_once = 1;
   Make();
   Start();

@@ -86,7 +86,7 @@ class NodeTest : public testing::Test {
     cluster_->RunFor(base::Microseconds(1));
     return said;
   }
-  // Who the directory names.
+  // Returns the holders that the directory names.
   std::vector<directory::NodeId> Holders(const std::string& name) {
     std::vector<directory::NodeId> holders;
     bool answered = false;

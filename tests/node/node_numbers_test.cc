@@ -16,7 +16,7 @@ NodeNumbers Numbers(const std::string& page, std::vector<NodeNumber> numbers) {
   return made;
 }
 
-TEST(NodeNumbersTest, ComeBackAsTheyWent) {
+TEST(NodeNumbersTest, EncodingsComeBackUnchanged) {
   const auto decoded = NodeNumbers::Decode(
       NodeNumbers::Encode(Numbers("[fd00::1]:9464", {{"store_used_bytes", 5}, {"rail0_bytes_total", UINT64_MAX}})));
   ASSERT_TRUE(decoded.has_value());
@@ -27,14 +27,14 @@ TEST(NodeNumbersTest, ComeBackAsTheyWent) {
   EXPECT_TRUE(NodeNumbers::Decode(NodeNumbers::Encode(NodeNumbers())).has_value());
 }
 
-TEST(NodeNumbersTest, MoreThanTheBoundAreNotSaid) {
+TEST(NodeNumbersTest, NumbersBeyondTheBoundAreNotSent) {
   const std::vector<NodeNumber> many(NodeNumbers::kMaxNumbers + 1, {"x", 1});
   const auto decoded = NodeNumbers::Decode(NodeNumbers::Encode(Numbers("", many)));
   ASSERT_TRUE(decoded.has_value());
   EXPECT_EQ(decoded->numbers.size(), NodeNumbers::kMaxNumbers);
 }
 
-TEST(NodeNumbersTest, WhatATerminalOrAPageMightTakeForMoreThanLettersIsRefused) {
+TEST(NodeNumbersTest, CharactersThatATerminalOrAPageInterpretsAreRefused) {
   for (const char* name : {"", "a b", "A", "\x1b[2J", "<b>", "a{program}"}) {
     EXPECT_FALSE(NodeNumbers::Decode(NodeNumbers::Encode(Numbers("", {{name, 1}}))).has_value()) << name;
   }
@@ -45,7 +45,7 @@ TEST(NodeNumbersTest, WhatATerminalOrAPageMightTakeForMoreThanLettersIsRefused) 
   }
 }
 
-TEST(NodeNumbersTest, WhatIsCutOrHasSomethingBehindItIsRefused) {
+TEST(NodeNumbersTest, TruncatedAndTrailingBytesAreRefused) {
   std::vector<uint8_t> bytes = NodeNumbers::Encode(Numbers("10.0.0.1:80", {{"x", 1}}));
   for (size_t size = 0; size < bytes.size(); ++size) {
     EXPECT_FALSE(NodeNumbers::Decode(absl::MakeConstSpan(bytes).first(size)).has_value()) << size;

@@ -15,7 +15,7 @@ using base::Milliseconds;
 using base::Seconds;
 using transport::Protocol;
 
-TEST_F(NodeTest, WhatIsPutOnOneIsGotOnTheOthersByEachProtocol) {
+TEST_F(NodeTest, AnObjectPutOnOneNodeIsGotOnTheOthersByEachProtocol) {
   Build(3);
   for (const Protocol protocol : {Protocol::kEager, Protocol::kRead, Protocol::kWrite}) {
     for (const uint64_t size : {uint64_t{1}, uint64_t{10'000}, uint64_t{1'000'000}}) {
@@ -29,7 +29,7 @@ TEST_F(NodeTest, WhatIsPutOnOneIsGotOnTheOthersByEachProtocol) {
   }
 }
 
-TEST_F(NodeTest, ThePhasesOfAPullAreAllOfItsTime) {
+TEST_F(NodeTest, ThePhasesOfAPullAddUpToItsTime) {
   Build(3);
   for (const Protocol protocol : {Protocol::kAuto, Protocol::kEager, Protocol::kRead, Protocol::kWrite}) {
     const std::string name = transport::ToString(protocol);
@@ -110,7 +110,7 @@ TEST_F(NodeTest, ManyLongNamesAreAnnouncedInMessagesThatHaveRoom) {
   }
 }
 
-TEST_F(NodeTest, WhatIsHereIsGotWithoutAsking) {
+TEST_F(NodeTest, ALocalObjectIsGotWithoutAsking) {
   Build(2);
   Put(1, "x", 100);
   EXPECT_EQ(cluster_->Get(at(1), "x", Within(Milliseconds(1))), absl::OkStatus());
@@ -195,7 +195,7 @@ TEST_F(NodeTest, ACopyIsAHolderToo) {
 class EnginesTest : public NodeTest, public testing::WithParamInterface<uint32_t> {};
 INSTANTIATE_TEST_SUITE_P(Engines, EnginesTest, testing::Values(0, 1, 2));
 
-TEST_P(EnginesTest, HoweverManyThereAreAllOfThemWork) {
+TEST_P(EnginesTest, AllEnginesWorkHoweverManyThereAre) {
   sim::HostOptions machine;
   machine.engines = GetParam();
   Build(2, machine);
@@ -208,7 +208,7 @@ TEST_P(EnginesTest, HoweverManyThereAreAllOfThemWork) {
   EXPECT_EQ(at(0).transfers_served(), 40u);
 }
 
-TEST_P(EnginesTest, AnEngineThatEndsWithItsNodeTellsItsPeers) {
+TEST_P(EnginesTest, AnEngineThatEndsWithItsNodeNotifiesItsPeers) {
   sim::HostOptions machine;
   machine.engines = GetParam();
   Build(3, machine);
@@ -221,7 +221,7 @@ TEST_P(EnginesTest, AnEngineThatEndsWithItsNodeTellsItsPeers) {
   EXPECT_FALSE(got->results[0].status.ok());
 }
 
-TEST_F(NodeTest, WithoutATimeOutOnlyWhatIsHereIsGot) {
+TEST_F(NodeTest, AGetWithoutATimeOutGetsLocalObjectsOnly) {
   Build(2);
   Put(0, "there", 100);
   Put(1, "here", 100);
@@ -242,7 +242,7 @@ TEST_F(NodeTest, ALocalGetDoesNotPull) {
   EXPECT_EQ(at(0).transfers_served(), 0u);
 }
 
-TEST_F(NodeTest, AGetOfWhatNobodyHasSaysSoAtItsTimeOut) {
+TEST_F(NodeTest, AGetOfAMissingObjectReportsItAtItsTimeOut) {
   Build(2);
   const base::Time asked = cluster_->time.Now();
   EXPECT_TRUE(absl::IsNotFound(cluster_->Get(at(1), "nothing", Within(Milliseconds(300)))));
@@ -250,7 +250,7 @@ TEST_F(NodeTest, AGetOfWhatNobodyHasSaysSoAtItsTimeOut) {
   EXPECT_TRUE(absl::IsNotFound(cluster_->Get(at(1), "nothing", Within(Seconds(5)))));
 }
 
-TEST_F(NodeTest, AtTheTimeOutWhatIsThereIsGiven) {
+TEST_F(NodeTest, ATimedOutGetReturnsThePresentObjects) {
   Build(2);
   Put(0, "x", 100);
   const auto got = at(1).StartGet({"x", "nothing"}, Within(Seconds(2)));
@@ -260,7 +260,7 @@ TEST_F(NodeTest, AtTheTimeOutWhatIsThereIsGiven) {
   at(1).Release(*got);
 }
 
-TEST_F(NodeTest, LeavingLetsTransfersEndAndThenNobodyAsks) {
+TEST_F(NodeTest, ALeavingNodeLetsTransfersEndAndIsNotAskedAfterwards) {
   Build(3);
   Put(1, "x", 4'000'000);
   const auto got = at(2).StartGet({"x"}, Within(Seconds(10)));

@@ -39,7 +39,7 @@ TEST_F(ObjectDeleteTest, DeletesTheOwnCopyToo) {
   EXPECT_FALSE(at(2).Has("x"));
 }
 
-TEST_F(ObjectDeleteTest, WhatNobodyHasIsNotFoundOnceTheDirectoryCanKnow) {
+TEST_F(ObjectDeleteTest, AMissingObjectIsNotFoundOnceTheDirectoryCanKnow) {
   Build(2);
   const absl::Status status = cluster_->Delete(at(1), "x").status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
@@ -48,7 +48,7 @@ TEST_F(ObjectDeleteTest, WhatNobodyHasIsNotFoundOnceTheDirectoryCanKnow) {
   EXPECT_TRUE(absl::IsNotFound(cluster_->Delete(at(1), "x").status()));
 }
 
-TEST_F(ObjectDeleteTest, WhatWasPutAMomentAgoIsDeletedThoughTheDirectoryHasJustBegun) {
+TEST_F(ObjectDeleteTest, ARecentPutIsDeletedThoughTheDirectoryHasJustStarted) {
   Build(2);
   ASSERT_EQ(at(1).Put("x", 100), absl::OkStatus());
   ASSERT_EQ(at(1).Put("y", 100), absl::OkStatus());
@@ -60,7 +60,7 @@ TEST_F(ObjectDeleteTest, WhatWasPutAMomentAgoIsDeletedThoughTheDirectoryHasJustB
   }
 }
 
-TEST_F(ObjectDeleteTest, WhatIsNotAnnouncedYetIsDeletedHere) {
+TEST_F(ObjectDeleteTest, AnUnannouncedObjectIsDeletedHere) {
   Build(2);
   cluster_->RunFor(cluster_->options.directory_recovery);
   ASSERT_EQ(at(1).Put("x", 100), absl::OkStatus());
@@ -73,7 +73,7 @@ TEST_F(ObjectDeleteTest, WhatIsNotAnnouncedYetIsDeletedHere) {
 
 // Beside a deletion of another content that has not ended: the directory names that one, whatever
 // it is asked of.
-TEST_F(ObjectDeleteTest, WhatIsNotAnnouncedYetIsDeletedHereBesideAnotherDeletion) {
+TEST_F(ObjectDeleteTest, AnUnannouncedObjectIsDeletedHereBesideAnotherDeletion) {
   BuildWithCopies(4);
   at(2).Freeze({Seconds(30), Seconds(30), Seconds(30)});
   cluster_->RunFor(Seconds(12));  // past its lease: it is silent, and nobody waits for it
@@ -85,8 +85,8 @@ TEST_F(ObjectDeleteTest, WhatIsNotAnnouncedYetIsDeletedHereBesideAnotherDeletion
   EXPECT_FALSE(at(1).Has("x"));
 }
 
-// n1 is told of that with its next renewal only.
-TEST_F(ObjectDeleteTest, WhatAnOlderContentHasDisplacedIsDeletedBeforeTheIdIsFree) {
+// n1 hears of that with its next renewal only.
+TEST_F(ObjectDeleteTest, ADisplacedContentIsDeletedBeforeTheIdIsFree) {
   Build(4);
   cluster_->RunFor(cluster_->options.directory_recovery - base::Milliseconds(500));
   Put(1, "x", 1000);
@@ -99,7 +99,7 @@ TEST_F(ObjectDeleteTest, WhatAnOlderContentHasDisplacedIsDeletedBeforeTheIdIsFre
 }
 
 // The directory has lost what it knew of the object, as a server that evicts does.
-TEST_F(ObjectDeleteTest, WhatTheDirectoryHasLostIsDeletedOnEveryNode) {
+TEST_F(ObjectDeleteTest, AnObjectThatTheDirectoryLostIsDeletedOnEveryNode) {
   BuildWithCopies(4);
   cluster_->RunFor(cluster_->options.directory_recovery);  // it has learned what there is
   const base::Generation lost = GenerationOn(1, "x");
@@ -117,7 +117,7 @@ TEST_F(ObjectDeleteTest, WhatTheDirectoryHasLostIsDeletedOnEveryNode) {
 }
 
 // One holder was found again before the deletion; the others were not.
-TEST_F(ObjectDeleteTest, WhatTheDirectoryHasLostInPartIsDeletedOnEveryNode) {
+TEST_F(ObjectDeleteTest, AnObjectThatTheDirectoryLostInPartIsDeletedOnEveryNode) {
   BuildWithCopies(5);
   ASSERT_EQ(cluster_->Get(at(3), "x"), absl::OkStatus());
   cluster_->Settle();
@@ -135,7 +135,7 @@ TEST_F(ObjectDeleteTest, WhatTheDirectoryHasLostInPartIsDeletedOnEveryNode) {
 
 // The first deletion finds the loss out; meanwhile its node has said again what else it holds, and
 // the others have not.
-TEST_F(ObjectDeleteTest, OnceALossWasFoundAllIsDeletedOnEveryNode) {
+TEST_F(ObjectDeleteTest, AfterALossIsFoundDeletionsReachEveryNode) {
   BuildWithCopies(4);
   Put(1, "y", 500);
   ASSERT_EQ(cluster_->Get(at(2), "y"), absl::OkStatus());
@@ -155,7 +155,7 @@ TEST_F(ObjectDeleteTest, OnceALossWasFoundAllIsDeletedOnEveryNode) {
   EXPECT_FALSE(at(2).Has("y"));
 }
 
-TEST_F(ObjectDeleteTest, WhoDoesNotAnswerIsNamedWhereTheDirectoryHasLostTheHolders) {
+TEST_F(ObjectDeleteTest, ANodeThatDoesNotAnswerIsNamedWhenTheDirectoryLostTheHolders) {
   BuildWithCopies(4);
   cluster_->RunFor(cluster_->options.directory_recovery);  // it has learned what there is
   const base::Generation lost = GenerationOn(1, "x");
@@ -171,8 +171,8 @@ TEST_F(ObjectDeleteTest, WhoDoesNotAnswerIsNamedWhereTheDirectoryHasLostTheHolde
   EXPECT_FALSE(at(2).Has("x")) << "it finds that its copy was deleted";
 }
 
-// It was silent when all were told.
-TEST_F(ObjectDeleteTest, WhoComesBackLooksAtOnceWhatTheDirectoryHasLost) {
+// It was silent when all others were asked.
+TEST_F(ObjectDeleteTest, AReturningNodeChecksAtOnceWhatTheDirectoryLost) {
   BuildWithCopies(4);
   cluster_->RunFor(cluster_->options.directory_recovery);  // it has learned what there is
   const base::Generation lost = GenerationOn(1, "x");
@@ -197,7 +197,7 @@ TEST_F(ObjectDeleteTest, AHolderThatDoesNotAnswerIsNamed) {
   EXPECT_FALSE(at(1).Has("x"));
 }
 
-TEST_F(ObjectDeleteTest, AHolderThatStandsStillIsNamedWithinOneDeadline) {
+TEST_F(ObjectDeleteTest, AStalledHolderIsNamedWithinOneDeadline) {
   BuildWithCopies(4);
   at(2).Freeze({Seconds(30), Seconds(30), Seconds(30)});
   for (const size_t node : {3, 1, 0}) {  // again and again
@@ -221,7 +221,7 @@ TEST_F(ObjectDeleteTest, AHolderThatFallsSilentWhileItIsAskedIsNamedOnce) {
 }
 
 // A1 (b): a holder that was stopped past its lease has a copy of what was deleted meanwhile.
-TEST_F(ObjectDeleteTest, ACopyOnANodeThatStoodStillPastItsLeaseNeverComesBack) {
+TEST_F(ObjectDeleteTest, ACopyOnANodeThatStalledPastItsLeaseNeverComesBack) {
   BuildWithCopies(4);
   const base::Generation first = GenerationOn(1, "x");
   at(2).Freeze({Seconds(12), Seconds(12), Seconds(12)});
@@ -312,7 +312,7 @@ TEST_F(ObjectDeleteTest, AStaleHolderIsCorrected) {
 }
 
 // A13: at once, and nothing is deleted.
-TEST_F(ObjectDeleteTest, WithoutTheDirectoryNothingIsDeletedAndTheErrorSaysSo) {
+TEST_F(ObjectDeleteTest, WithoutTheDirectoryNothingIsDeletedAndTheErrorExplainsIt) {
   BuildWithCopies(3);
   cluster_->network.Cut(at(2).address, at(0).address);
   cluster_->RunFor(Seconds(6));
@@ -324,7 +324,7 @@ TEST_F(ObjectDeleteTest, WithoutTheDirectoryNothingIsDeletedAndTheErrorSaysSo) {
   EXPECT_TRUE(at(1).Has("x"));
 }
 
-TEST_F(ObjectDeleteTest, WhoReadsAnObjectKeepsItUntilReleased) {
+TEST_F(ObjectDeleteTest, AReaderKeepsItsObjectUntilReleased) {
   BuildWithCopies(3);
   const auto place = at(1).store().Acquire(Id("x"), at(1).me);
   ASSERT_TRUE(place.ok());
@@ -390,7 +390,7 @@ class VouchedCopyTest : public ObjectDeleteTest {
   }
 };
 
-TEST_F(VouchedCopyTest, ADeletionReachesItThroughItsHolder) {
+TEST_F(VouchedCopyTest, ADeletionReachesACopyThroughItsHolder) {
   BuildWithCopyOfAnOutage(3);
   Mend(1, 0, 3);  // node 2 still cannot reach the directory
   cluster_->RunFor(Seconds(4));
@@ -401,7 +401,7 @@ TEST_F(VouchedCopyTest, ADeletionReachesItThroughItsHolder) {
   EXPECT_TRUE(absl::IsNotFound(cluster_->Delete(at(0), "x").status())) << "the id is free";
 }
 
-TEST_F(VouchedCopyTest, ADeletionThroughAnotherNodeReachesItAsWell) {
+TEST_F(VouchedCopyTest, ADeletionThroughAnotherNodeReachesACopyAsWell) {
   BuildWithCopyOfAnOutage(3);
   Mend(1, 0, 3);
   cluster_->RunFor(Seconds(4));
@@ -410,7 +410,7 @@ TEST_F(VouchedCopyTest, ADeletionThroughAnotherNodeReachesItAsWell) {
   EXPECT_FALSE(at(2).Has("x"));
 }
 
-TEST_F(VouchedCopyTest, WhileItsNodeDoesNotAnswerNoDeletionIsPromised) {
+TEST_F(VouchedCopyTest, NoDeletionIsPromisedWhileTheCopysNodeDoesNotAnswer) {
   BuildWithCopyOfAnOutage(3);
   Mend(1, 0, 3);
   Cut(2, 1);
@@ -441,7 +441,7 @@ TEST_F(VouchedCopyTest, ACopyOfACopyIsReachedToo) {
   EXPECT_FALSE(at(3).Has("x"));
 }
 
-TEST_F(VouchedCopyTest, AHolderThatEvictedItsOwnIsStillTold) {
+TEST_F(VouchedCopyTest, AHolderThatEvictedItsCopyIsStillAsked) {
   BuildWithCopyOfAnOutage(3);
   Mend(1, 0, 3);
   cluster_->RunFor(Seconds(4));
@@ -452,7 +452,7 @@ TEST_F(VouchedCopyTest, AHolderThatEvictedItsOwnIsStillTold) {
   EXPECT_FALSE(at(2).Has("x"));
 }
 
-TEST_F(VouchedCopyTest, WhatItsNodeHasAnnouncedIsNotVouchedForForEver) {
+TEST_F(VouchedCopyTest, AnAnnouncedCopyIsNotVouchedForForEver) {
   BuildWithCopyOfAnOutage(3);
   cluster_->network.Heal();
   cluster_->RunFor(Seconds(4));
@@ -480,7 +480,7 @@ TEST_F(VouchedCopyTest, ACopyEndsWithTheWordOfItsHolder) {
   EXPECT_TRUE(at(1).node().membership().fenced());
 }
 
-TEST_F(VouchedCopyTest, ANodeIsNotVouchedForBeyondWhatItWasVouchedForItself) {
+TEST_F(VouchedCopyTest, ANodeDoesNotVouchBeyondItsOwnVouch) {
   BuildWithCopies(4);
   ASSERT_EQ(cluster_->Get(at(3), "x"), absl::OkStatus());
   cluster_->Settle();
@@ -511,7 +511,7 @@ TEST_F(VouchedCopyTest, ANodeThatIsCutOffAloneIsVouchedFor) {
   EXPECT_FALSE(at(2).Has("x"));
 }
 
-TEST_F(VouchedCopyTest, WhatWasDeletedMeanwhileIsNotReadByANodeThatWasCutOffAlone) {
+TEST_F(VouchedCopyTest, ADeletedObjectIsNotReadByANodeThatWasCutOffAlone) {
   BuildWithCopies(3);
   at(2).store().Evict(1 << 20);
   cluster_->RunFor(Seconds(1));

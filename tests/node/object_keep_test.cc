@@ -1,4 +1,4 @@
-// What a node that leaves asks of another, and what it is answered.
+// The requests of a leaving node to another, and the answers.
 #include "lib/node/pulls/object_keep.h"
 
 #include <algorithm>
@@ -52,14 +52,14 @@ class ObjectKeepTest : public NodeTest {
   base::Duration took_;
 };
 
-TEST_F(ObjectKeepTest, KeepsWhatItCanGet) {
+TEST_F(ObjectKeepTest, ANodeKeepsTheObjectsThatItCanGet) {
   Build(2);
   Put(1, "x", 100'000);
   EXPECT_EQ(AnswerTo(RequestFor("x")), Answer::kKept);
   EXPECT_EQ(at(0).store().statistics().kept_bytes, 100'000u);
 }
 
-TEST_F(ObjectKeepTest, OnlyTheContentThatIsAskedFor) {
+TEST_F(ObjectKeepTest, OnlyTheRequestedContentIsKept) {
   Build(2);
   Put(1, "x", 100);
   KeepRequest other = RequestFor("x");
@@ -68,7 +68,7 @@ TEST_F(ObjectKeepTest, OnlyTheContentThatIsAskedFor) {
   EXPECT_EQ(at(0).store().statistics().kept_bytes, 0u);
 }
 
-TEST_F(ObjectKeepTest, WhatIsGoneIsNotWaitedFor) {
+TEST_F(ObjectKeepTest, AGoneObjectIsNotAwaited) {
   Build(2);
   Put(1, "x", 100);
   const KeepRequest request = RequestFor("x");
@@ -77,7 +77,7 @@ TEST_F(ObjectKeepTest, WhatIsGoneIsNotWaitedFor) {
   EXPECT_LT(took_, Milliseconds(100));
 }
 
-TEST_F(ObjectKeepTest, WhatIsDeletedOnItsWayIsNotWaitedFor) {
+TEST_F(ObjectKeepTest, AnObjectDeletedOnItsWayIsNotAwaited) {
   sim::ClusterOptions options;
   options.link.picoseconds_per_byte = 100'000;  // 80 Mb/s
   Build(2, {}, options);
@@ -90,7 +90,7 @@ TEST_F(ObjectKeepTest, WhatIsDeletedOnItsWayIsNotWaitedFor) {
   EXPECT_EQ(asked->answer, Answer::kGone);
 }
 
-TEST_F(ObjectKeepTest, RoomIsNotWaitedFor) {
+TEST_F(ObjectKeepTest, RoomIsNotAwaited) {
   Build(2);
   ASSERT_EQ(at(0).Put("there", 8'000'000), absl::OkStatus());
   Put(1, "x", 1'000'000);
@@ -101,7 +101,7 @@ TEST_F(ObjectKeepTest, RoomIsNotWaitedFor) {
 }
 
 // As a stranger does that fills a store with what is never evicted, and says that it is small.
-TEST_F(ObjectKeepTest, APeerThatAsksForMoreAndMoreLeavesTheProgramsTheirPart) {
+TEST_F(ObjectKeepTest, AGreedyPeerLeavesTheProgramsTheirPart) {
   Build(2);
   std::vector<std::unique_ptr<Asked>> asked;
   for (int i = 0; i < 14; ++i) {
@@ -134,7 +134,7 @@ TEST_F(ObjectKeepTest, AnIdThatIsInUseHereIsRefused) {
 }
 
 // A program of node 0 waits for the object on and on; who asks it to keep that does not.
-TEST_F(ObjectKeepTest, IsAnsweredWhileAProgramHereGoesOnWaiting) {
+TEST_F(ObjectKeepTest, AKeepIsAnsweredWhileAProgramHereGoesOnWaiting) {
   Build(2);
   ASSERT_EQ(at(0).Put("there", 8'000'000), absl::OkStatus());
   Put(1, "x", 1'000'000);

@@ -1,4 +1,4 @@
-// What nodes ask each other about objects, as bytes.
+// Messages between nodes about objects, as bytes.
 #include "lib/node/calls/object_messages.h"
 
 #include <array>
@@ -73,7 +73,7 @@ bool IsTaken(const ObjectRequest& request) { return DecodeRequest(EncodeRequest(
 // ---- requests
 
 // Nodes of different releases understand each other: these bytes never change.
-TEST(ObjectRequestsTest, AreTheseBytes) {
+TEST(ObjectRequestsTest, TheBytesAreFixed) {
   const std::vector<ObjectRequest> requests = AllRequests();
   EXPECT_EQ(EncodeRequest(requests[0]), Hex("01", kXVersion));
   EXPECT_EQ(EncodeRequest(requests[1]), Hex("02", kXVersion, "88776655443322110300000000000000"));
@@ -85,7 +85,7 @@ TEST(ObjectRequestsTest, AreTheseBytes) {
   EXPECT_EQ(EncodeRequest(requests[7]), Hex("0802000000", kXVersion, kYVersion));
 }
 
-TEST(ObjectRequestsTest, ComeBackAsTheyWent) {
+TEST(ObjectRequestsTest, EncodingsComeBackUnchanged) {
   for (const ObjectRequest& request : AllRequests()) {
     const WireBytes bytes = EncodeRequest(request);
     const auto decoded = DecodeRequest(bytes);
@@ -95,7 +95,7 @@ TEST(ObjectRequestsTest, ComeBackAsTheyWent) {
   }
 }
 
-TEST(ObjectRequestsTest, HaveTheFieldsThatWereWritten) {
+TEST(ObjectRequestsTest, TheFieldsComeBack) {
   EXPECT_EQ(Decoded<DropRequest>(Hex("01", kXVersion)).version, kX);
   const auto keep = Decoded<KeepRequest>(Hex("02", kXVersion, "88776655443322110300000000000000"));
   EXPECT_EQ(keep.version, kX);
@@ -111,7 +111,7 @@ TEST(ObjectRequestsTest, HaveTheFieldsThatWereWritten) {
   EXPECT_THAT(Decoded<HowFarRequest>(Hex("0802000000", kXVersion, kYVersion)).versions, ElementsAre(kX, kY));
 }
 
-TEST(ObjectRequestsTest, AreRefusedWhenTheyAreCut) {
+TEST(ObjectRequestsTest, TruncatedRequestsAreRefused) {
   for (const ObjectRequest& request : AllRequests()) {
     const WireBytes bytes = EncodeRequest(request);
     for (size_t size = 0; size < bytes.size(); ++size) {
@@ -121,7 +121,7 @@ TEST(ObjectRequestsTest, AreRefusedWhenTheyAreCut) {
   }
 }
 
-TEST(ObjectRequestsTest, AreRefusedWithBytesBehindThem) {
+TEST(ObjectRequestsTest, TrailingBytesAreRefused) {
   for (const ObjectRequest& request : AllRequests()) {
     WireBytes bytes = EncodeRequest(request);
     bytes.push_back(0);
@@ -138,7 +138,7 @@ TEST(ObjectRequestsTest, UnknownCallsAreRefused) {
   }
 }
 
-TEST(ObjectRequestsTest, NameAContentUnlessTheyOnlyAskHowFarItIs) {
+TEST(ObjectRequestsTest, OnlyAHowFarRequestMayNameNoContent) {
   const base::ObjectVersion none{kX.id, base::kNoGeneration};
   EXPECT_FALSE(IsTaken(DropRequest{none}));
   EXPECT_FALSE(IsTaken(KeepRequest{none, 1, 1}));
@@ -149,12 +149,12 @@ TEST(ObjectRequestsTest, NameAContentUnlessTheyOnlyAskHowFarItIs) {
   EXPECT_TRUE(IsTaken(HowFarRequest{{none}}));
 }
 
-TEST(ObjectRequestsTest, ANodeThatIsNoAddressIsRefused) {
+TEST(ObjectRequestsTest, AnInvalidNodeIsRefused) {
   EXPECT_FALSE(DecodeRequest(Hex("03", kXVersion, "0100000078")).has_value());
   EXPECT_FALSE(DecodeRequest(Hex("05", kXVersion, "00000000")).has_value());
 }
 
-TEST(ObjectRequestsTest, MoreThanTheirBoundAreRefused) {
+TEST(ObjectRequestsTest, RequestsBeyondTheirBoundAreRefused) {
   std::vector<base::ObjectVersion> versions;
   for (size_t i = 0; i < BringAllRequest::kMaxObjects; ++i) versions.push_back({kX.id, base::Generation{i + 1}});
   EXPECT_TRUE(IsTaken(BringAllRequest{versions}));
@@ -172,7 +172,7 @@ TEST(ObjectRequestsTest, ALiarsCountIsRefused) {
   EXPECT_FALSE(DecodeRequest(Hex("070000000000000000ffffffff")).has_value());
 }
 
-TEST(ObjectRequestsTest, AboutNothingAreRefusedUnlessTheyOnlyAskHowFarItIs) {
+TEST(ObjectRequestsTest, OnlyAHowFarRequestMayBeEmpty) {
   EXPECT_FALSE(IsTaken(BringAllRequest{}));
   EXPECT_FALSE(IsTaken(PushRequest{Seconds(1), {}}));
   EXPECT_TRUE(IsTaken(HowFarRequest{}));
@@ -191,7 +191,7 @@ TEST(ObjectRequestsTest, APushWaitsForADayAtMost) {
 
 // ---- answers
 
-TEST(ObjectAnswersTest, AreTheseBytes) {
+TEST(ObjectAnswersTest, TheBytesAreFixed) {
   EXPECT_EQ(EncodeDropAnswer(true), Hex("02"));
   EXPECT_EQ(EncodeDropAnswer(false), Hex("01"));
   EXPECT_EQ(EncodeKeepAnswer(KeepAnswer::kKept), Hex("01"));
@@ -221,7 +221,7 @@ TEST(ObjectAnswersTest, AnyByteConfirmsADrop) {
   EXPECT_EQ(DecodeDropAnswer({2, 2}), std::nullopt);
 }
 
-TEST(ObjectAnswersTest, OnlyTheReasonsThatAreKnownAnswerAKeep) {
+TEST(ObjectAnswersTest, OnlyKnownReasonsAnswerAKeep) {
   constexpr int kLast = static_cast<int>(KeepAnswer::kLeaving);
   for (int i = 1; i <= kLast; ++i) {
     const auto answer = static_cast<KeepAnswer>(i);
@@ -233,7 +233,7 @@ TEST(ObjectAnswersTest, OnlyTheReasonsThatAreKnownAnswerAKeep) {
   EXPECT_EQ(DecodeKeepAnswer({1, 1}), std::nullopt);
 }
 
-TEST(ObjectAnswersTest, HowFarIsAnsweredForAsManyAsWereAskedAbout) {
+TEST(ObjectAnswersTest, AHowFarAnswerCoversEachRequestedObject) {
   const std::vector<uint64_t> far = {5, uint64_t{1} << 40};
   EXPECT_THAT(DecodeHowFarAnswer(EncodeHowFarAnswer(far), 2), Optional(far));
   EXPECT_EQ(DecodeHowFarAnswer(EncodeHowFarAnswer(far), 1), std::nullopt);
@@ -252,7 +252,7 @@ TEST(ObjectAnswersTest, AVouchIsGoodForADayAtMost) {
   for (const WireBytes* bytes : {&endless, &short_one, &long_one}) EXPECT_EQ(DecodeVouchAnswer(*bytes), std::nullopt);
 }
 
-TEST(ObjectAnswersTest, TheCopiesOfADroppedOneAreNamedUpToABound) {
+TEST(ObjectAnswersTest, TheCopiesOfADroppedCopyAreNamedUpToABound) {
   const std::vector<verbs::Address> nodes(DropCopyRequest::kMaxNamed, kNode);
   EXPECT_THAT(DecodeDropCopyAnswer(EncodeDropCopyAnswer(nodes)), Optional(nodes));
   const std::vector<verbs::Address> many(DropCopyRequest::kMaxNamed + 1, kNode);
@@ -271,7 +271,7 @@ TEST(ObjectAnswersTest, MalformedNamesOfCopiesAreRefused) {
   EXPECT_EQ(DecodeDropCopyAnswer(Hex("ffffffff")), std::nullopt);
 }
 
-TEST(ObjectAnswersTest, WhatIsBroughtIsInTheAnswersBytes) {
+TEST(ObjectAnswersTest, ABroughtObjectIsInTheAnswersBytes) {
   const WireBytes bytes = EncodeBringAnswer(BringAnswer{Seconds(6), 4, 1, kContents});
   const auto answer = DecodeBringAnswer(bytes);
   ASSERT_TRUE(answer.has_value());
@@ -282,7 +282,7 @@ TEST(ObjectAnswersTest, WhatIsBroughtIsInTheAnswersBytes) {
   EXPECT_EQ(answer->contents.data(), bytes.data() + BringAnswer::kBesideContents);
 }
 
-TEST(ObjectAnswersTest, WhatIsBroughtHasTheSizesThatAreSaid) {
+TEST(ObjectAnswersTest, ABroughtObjectHasTheStatedSizes) {
   WireBytes bytes = EncodeBringAnswer(BringAnswer{Seconds(6), 4, 1, kContents});
   for (size_t size = 0; size < bytes.size(); ++size) {
     EXPECT_FALSE(DecodeBringAnswer(absl::MakeConstSpan(bytes).first(size)).has_value()) << size;
@@ -295,7 +295,7 @@ TEST(ObjectAnswersTest, WhatIsBroughtHasTheSizesThatAreSaid) {
   EXPECT_FALSE(DecodeBringAnswer(EncodeBringAnswer(BringAnswer{Seconds(6), UINT64_MAX, 6, kContents})).has_value());
 }
 
-TEST(ObjectAnswersTest, SeveralAreBroughtOrLeftOut) {
+TEST(ObjectAnswersTest, SeveralObjectsAreBroughtOrSkipped) {
   BringAllAnswer all(3);
   all.Bring(kContents);
   all.LeaveOut();
@@ -308,7 +308,7 @@ TEST(ObjectAnswersTest, SeveralAreBroughtOrLeftOut) {
   EXPECT_TRUE(objects[2]->empty());
 }
 
-TEST(ObjectAnswersTest, WhereSeveralAreMalformedWhatCameBeforeCounts) {
+TEST(ObjectAnswersTest, ObjectsBeforeAMalformedOneCount) {
   const auto outcomes = [](const WireBytes& bytes) {
     std::vector<absl::StatusCode> codes;
     for (const auto& object : BringAllAnswer::Decode(bytes, 2)) codes.push_back(object.status().code());
@@ -339,7 +339,7 @@ TEST(ObjectAnswersTest, APushIsAnsweredWithACodeForEachObject) {
 
 class ObjectCallsTest : public NodeTest {
  protected:
-  // What node 0 answers to node 1.
+  // Returns node 0's answer to node 1.
   WireBytes AnswerTo(WireBytes request) {
     request.insert(request.begin(), static_cast<uint8_t>(Service::kObjects));
     std::optional<WireBytes> answer;
@@ -362,7 +362,7 @@ TEST_F(ObjectCallsTest, AMalformedRequestIsAnsweredWithNothing) {
   EXPECT_EQ(AnswerTo(Hex("0600000000")), WireBytes());
 }
 
-TEST_F(ObjectCallsTest, EachCallIsAnsweredForWhatIsNotHere) {
+TEST_F(ObjectCallsTest, EachCallIsAnsweredForAMissingObject) {
   Build(2);
   EXPECT_EQ(AnswerTo(EncodeRequest(DropRequest{kX})), EncodeDropAnswer(false));
   EXPECT_EQ(AnswerTo(EncodeRequest(KeepRequest{kY, 10, 0})), EncodeKeepAnswer(KeepAnswer::kGone));

@@ -46,7 +46,7 @@ class ObjectPushTest : public NodeTest {
   const directory::NodeId& NameOf(size_t i) { return at(i).node().options().id; }
 };
 
-TEST_F(ObjectPushTest, WhatOneNodeHasIsBroughtToAnotherAndPinnedForNobody) {
+TEST_F(ObjectPushTest, APushedObjectIsBroughtToAnotherNodeAndPinnedForNobody) {
   Build(3);
   Put(1, "small", 1000);
   Put(1, "large", 3 << 20, 17);
@@ -54,13 +54,13 @@ TEST_F(ObjectPushTest, WhatOneNodeHasIsBroughtToAnotherAndPinnedForNobody) {
   EXPECT_TRUE(at(2).Has("small") && at(2).Has("large"));
   EXPECT_EQ(at(2).store().statistics().pins, 0u);
   EXPECT_GT(at(2).store().Evict(1 << 30).objects, 0u) << "copies like others";
-  // Who pushes need not hold it.
+  // A node that pushes need not hold the object.
   EXPECT_EQ(Push(0, NameOf(2), {"large"}).front(), absl::OkStatus());
   EXPECT_TRUE(at(2).Has("large"));
   EXPECT_FALSE(at(0).Has("large"));
 }
 
-TEST_F(ObjectPushTest, EachObjectSaysHowItWent) {
+TEST_F(ObjectPushTest, EachObjectHasItsResult) {
   Build(2);
   Put(0, "there", 1000);
   const auto statuses = Push(0, NameOf(1), {"nowhere", "there"}, Milliseconds(50));
@@ -70,7 +70,7 @@ TEST_F(ObjectPushTest, EachObjectSaysHowItWent) {
   EXPECT_EQ(statuses[1], absl::OkStatus());
 }
 
-TEST_F(ObjectPushTest, ItWaitsForWhatDoesNotExistYet) {
+TEST_F(ObjectPushTest, APushWaitsForAnObjectThatDoesNotExistYet) {
   Build(2);
   const auto pushed = Begin(0, NameOf(1), {"later"});
   cluster_->RunFor(Milliseconds(100));
@@ -80,7 +80,7 @@ TEST_F(ObjectPushTest, ItWaitsForWhatDoesNotExistYet) {
   EXPECT_EQ(pushed->statuses.front(), absl::OkStatus());
 }
 
-TEST_F(ObjectPushTest, DroppingItCancelsAtTheOtherNode) {
+TEST_F(ObjectPushTest, DroppingAPushCancelsAtTheOtherNode) {
   Build(2);
   auto pushed = Begin(0, NameOf(1), {"later"});
   EXPECT_TRUE(cluster_->RunUntil([&] { return at(1).node().pulls().running() == 1; }, Seconds(1)));
@@ -89,7 +89,7 @@ TEST_F(ObjectPushTest, DroppingItCancelsAtTheOtherNode) {
   EXPECT_FALSE(pushed->answered);
 }
 
-TEST_F(ObjectPushTest, ANodeThatIsNotThereAndThisNodeAreRefused) {
+TEST_F(ObjectPushTest, AMissingNodeAndThisNodeAreRefused) {
   Build(2);
   EXPECT_TRUE(absl::IsNotFound(Push(0, "nobody", {"a"}).front()));
   EXPECT_TRUE(absl::IsInvalidArgument(Push(0, NameOf(0), {"a"}).front()));
@@ -107,7 +107,7 @@ TEST_F(ObjectPushTest, PushesUnderWayAreBounded) {
   EXPECT_EQ(Push(0, NameOf(1), {"there"}).front(), absl::OkStatus());
 }
 
-TEST_F(ObjectPushTest, APeerThatPushesAllThatItMayLeavesSomeToOthers) {
+TEST_F(ObjectPushTest, AGreedyPeerLeavesPushesToOthers) {
   Build(3);
   const auto begin = [&](size_t from, int number) {
     std::vector<std::string> names;

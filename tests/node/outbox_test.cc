@@ -18,12 +18,12 @@ class OutboxTest : public testing::Test {
   Outbox<int> outbox_{sender_, mailbox_};
 };
 
-TEST_F(OutboxTest, WhatFitsGoesAtOnce) {
+TEST_F(OutboxTest, AValueThatFitsGoesAtOnce) {
   for (int i = 0; i < 4; ++i) outbox_.Send(i);
   EXPECT_EQ(outbox_.waiting(), 0u);
 }
 
-TEST_F(OutboxTest, WhatDoesNotFitComesLaterInOrder) {
+TEST_F(OutboxTest, ValuesThatDoNotFitComeLaterInOrder) {
   for (int i = 0; i < 100; ++i) outbox_.Send(i);
   EXPECT_EQ(outbox_.waiting(), 96u);
   scheduler_.RunFor(base::Microseconds(200));
@@ -34,7 +34,7 @@ TEST_F(OutboxTest, WhatDoesNotFitComesLaterInOrder) {
   EXPECT_TRUE(scheduler_.idle());
 }
 
-TEST_F(OutboxTest, AReceiverThatIsBusyForLongGetsEverythingAfter) {
+TEST_F(OutboxTest, ALongBusyReceiverGetsEverythingAfterwards) {
   const base::Timer busy = receiver_.Post([this] { receiver_.Spend(base::Milliseconds(50)); });
   scheduler_.RunFor(base::Microseconds(1));
   for (int i = 0; i < 20; ++i) outbox_.Send(i);
@@ -44,7 +44,7 @@ TEST_F(OutboxTest, AReceiverThatIsBusyForLongGetsEverythingAfter) {
   EXPECT_EQ(received_.size(), 20u);
 }
 
-TEST_F(OutboxTest, WhatWaitsCanBeTaken) {
+TEST_F(OutboxTest, WaitingValuesCanBeTaken) {
   for (int i = 0; i < 7; ++i) outbox_.Send(i);
   EXPECT_EQ(outbox_.TakeWaiting(), (std::vector<int>{4, 5, 6}));
   EXPECT_EQ(outbox_.waiting(), 0u);

@@ -19,7 +19,7 @@ class PeerNewsTest : public testing::Test {
                                       uint64_t incarnation = 1) {
     return {{id, incarnation, {"10.0.0.1:7000"}, "soft", 0}, liveness, {}};
   }
-  // What is told where the directory says this, a second after it spoke last.
+  // Returns the news of `roster`, a second after the directory's last answer.
   std::vector<std::string> Read(const Roster& roster) {
     told_.clear();
     now_ = now_ + Seconds(1);
@@ -38,7 +38,7 @@ class PeerNewsTest : public testing::Test {
 
 TEST_F(PeerNewsTest, ANodeThatIsSeenForTheFirstTimeIsNoNews) { EXPECT_EQ(Read({Entry("a"), Entry("b")}), Told()); }
 
-TEST_F(PeerNewsTest, SilenceIsToldOnceAndSoIsTheReturn) {
+TEST_F(PeerNewsTest, SilenceAndReturnAreReportedOnceEach) {
   Read({Entry("a"), Entry("b")});
   EXPECT_EQ(Read({Entry("a", Liveness::kSilent), Entry("b")}), Told{"a silent"});
   EXPECT_EQ(Read({Entry("a", Liveness::kSilent), Entry("b")}), Told());
@@ -52,13 +52,13 @@ TEST_F(PeerNewsTest, ASilentNodeThatIsGoneIsNoNewsAgain) {
   EXPECT_EQ(Read({Entry("a")}), Told()) << "nobody remembers it";
 }
 
-TEST_F(PeerNewsTest, ALaterLifeWasRestarted) {
+TEST_F(PeerNewsTest, ALaterLifeIsReportedAsARestart) {
   Read({Entry("a"), Entry("b")});
   EXPECT_EQ(Read({Entry("a", Liveness::kAlive, 2), Entry("b", Liveness::kSilent)}), (Told{"a restarted", "b silent"}));
   EXPECT_EQ(Read({Entry("a", Liveness::kAlive, 2), Entry("b", Liveness::kAlive, 2)}), Told{"b restarted"});
 }
 
-TEST_F(PeerNewsTest, OnlyWhoIsNotNamedForAWhileHasLeft) {
+TEST_F(PeerNewsTest, ANodeHasLeftOnceItIsNotNamedForAWhile) {
   Read({Entry("a")});
   for (int i = 0; i < 3; ++i) EXPECT_EQ(Read({}), Told());
   EXPECT_EQ(Read({Entry("a")}), Told()) << "a directory that had just begun";

@@ -137,7 +137,7 @@ TEST_F(PeersTest, ManyPullsThatFailTogetherCountAsOneFailure) {
   EXPECT_EQ(peers_->Find("b")->back_off, options_.first_back_off);
 }
 
-TEST_F(PeersTest, AfterAFailureOfItsEnginesForBulkTheseRest) {
+TEST_F(PeersTest, AfterAFailureAPeersBulkEnginesRest) {
   Join("b");
   EXPECT_TRUE(Refresh().ok());
   Pull("b", End::kFailed);
@@ -188,7 +188,7 @@ TEST_F(PeersTest, APeerThatIsGoneIsForgottenWhenItsLastPullEnds) {
   EXPECT_EQ(peers_->Find("b"), nullptr);
 }
 
-TEST_F(PeersTest, WhatBecomesOfAPeerIsToldOnce) {
+TEST_F(PeersTest, AChangeOfAPeerIsReportedOnce) {
   std::vector<PeerChange> told;
   options_.on_change = [&](const directory::NodeId& id, PeerChange change) {
     EXPECT_EQ(id, "b");
@@ -213,7 +213,7 @@ TEST_F(PeersTest, WhatBecomesOfAPeerIsToldOnce) {
                                            PeerChange::kLeft}));
 }
 
-TEST_F(PeersTest, WhoWatchesHearsOfANodesSilenceAndItsReturnThoughNobodyNeedsIt) {
+TEST_F(PeersTest, AWatchReportsSilenceAndReturnOfAnUnusedNode) {
   std::vector<PeerChange> told;
   options_.on_change = [&](const directory::NodeId&, PeerChange change) { told.push_back(change); };
   options_.watch_every = Seconds(1);
@@ -261,7 +261,7 @@ TEST_F(PeersTest, MayBeDroppedWhileTheDirectoryIsAsked) {
   scheduler_.RunFor(Seconds(5));
 }
 
-TEST_F(PeersTest, AnAskerThatIsDroppedIsNotTold) {
+TEST_F(PeersTest, ADroppedAskerGetsNoAnswer) {
   int answers = 0;
   base::Pending dropped = peers_->Refresh([](const absl::Status&) { FAIL(); });
   const base::Pending stays = peers_->Refresh([&](const absl::Status&) { ++answers; });

@@ -98,7 +98,7 @@ TEST_F(PullAttemptTest, TakesASlotOfTheHolderAndGivesItBack) {
   EXPECT_EQ(bench_->freed, std::vector<directory::NodeId>{at(1).name});
 }
 
-TEST_F(PullAttemptTest, WhenItIsCancelledTheMemoryIsNotTouchedAnyMore) {
+TEST_F(PullAttemptTest, ACancelledAttemptTouchesTheMemoryNoMore) {
   Prepare(kLarge);
   ASSERT_EQ(Begin(), absl::OkStatus());
   attempt_->Cancel();
@@ -125,7 +125,7 @@ TEST_F(PullAttemptTest, AHolderThatIsGoneIsLeftAloneForAWhile) {
   EXPECT_EQ(bench_->peers.UseOf(at(1).name), Peers::Use::kShunned);
 }
 
-TEST_F(PullAttemptTest, WithoutAnEngineItDoesNotBegin) {
+TEST_F(PullAttemptTest, AnAttemptDoesNotBeginWithoutAnEngine) {
   Prepare(kSize);
   at(0).EndEngines();
   EXPECT_TRUE(absl::IsUnavailable(Begin()));
@@ -149,7 +149,7 @@ TEST_F(PullAttemptTest, SmallObjectsTakeTheShortWay) {
   EXPECT_EQ(End(), absl::OkStatus());
 }
 
-TEST_F(PullAttemptTest, WhereBulkRestsAllGoesTheShortWay) {
+TEST_F(PullAttemptTest, AllObjectsTakeTheShortWayWhileBulkRests) {
   Prepare(kLarge, /*engines_used=*/2);
   bench_->peers.RestBulk(at(1).name);
   ASSERT_EQ(Begin(), absl::OkStatus());

@@ -37,7 +37,7 @@ class PullHoldersTest : public MembershipTest {
   PullHolders holders_{bench_.context};
 };
 
-TEST_F(PullHoldersTest, TheOneWithTheFewestPullsIsFirst) {
+TEST_F(PullHoldersTest, TheHolderWithTheFewestPullsIsFirst) {
   bench_.peers.Begin("b");
   bench_.peers.Begin("b");
   bench_.peers.Begin("d");
@@ -52,7 +52,7 @@ TEST_F(PullHoldersTest, AmongEqualsChanceDecides) {
   EXPECT_EQ(chosen, (std::set<directory::NodeId>{"b", "c"}));
 }
 
-TEST_F(PullHoldersTest, EachIsTriedOnceInARound) {
+TEST_F(PullHoldersTest, EachHolderIsTriedOnceInARound) {
   holders_.NoteTried("b");
   EXPECT_FALSE(holders_.none_tried());
   EXPECT_TRUE(Choose({"b"}).ready.empty());
@@ -61,14 +61,14 @@ TEST_F(PullHoldersTest, EachIsTriedOnceInARound) {
   EXPECT_EQ(Choose({"b"}).ready, "b");
 }
 
-TEST_F(PullHoldersTest, OneThatIsForgivenIsTriedAgain) {
+TEST_F(PullHoldersTest, AForgivenHolderIsTriedAgain) {
   holders_.NoteTried("b");
   holders_.Forgive("b");
   EXPECT_TRUE(holders_.none_tried());
   EXPECT_EQ(Choose({"b"}).ready, "b");
 }
 
-TEST_F(PullHoldersTest, BusyOnesAreNamed) {
+TEST_F(PullHoldersTest, BusyHoldersAreNamed) {
   KeepBusy("b");
   KeepBusy("c");
   const PullHolders::Choice choice = Choose({"b", "c"});
@@ -77,7 +77,7 @@ TEST_F(PullHoldersTest, BusyOnesAreNamed) {
   EXPECT_FALSE(choice.look_up);
 }
 
-TEST_F(PullHoldersTest, AnUnknownOneIsToBeLookedUpOnceInARound) {
+TEST_F(PullHoldersTest, AnUnknownHolderIsLookedUpOnceInARound) {
   EXPECT_TRUE(Choose({"stranger"}).look_up);
   holders_.NoteRefreshed();
   EXPECT_FALSE(Choose({"stranger"}).look_up);
@@ -85,7 +85,7 @@ TEST_F(PullHoldersTest, AnUnknownOneIsToBeLookedUpOnceInARound) {
   EXPECT_TRUE(Choose({"stranger"}).look_up);
 }
 
-TEST_F(PullHoldersTest, OneThatFailedIsToBeLookedUp) {
+TEST_F(PullHoldersTest, AFailedHolderIsLookedUp) {
   bench_.peers.Begin("b");
   bench_.peers.Ended("b", Peers::End::kFailed);
   const PullHolders::Choice choice = Choose({"b"});
@@ -94,7 +94,7 @@ TEST_F(PullHoldersTest, OneThatFailedIsToBeLookedUp) {
 }
 
 // The directory takes this node for a holder, and it has no copy.
-TEST_F(PullHoldersTest, ThisNodeIsNoHolderAndSaysSoToTheDirectory) {
+TEST_F(PullHoldersTest, ThisNodeIsNoHolderAndCorrectsTheDirectory) {
   Say("b", directory::Update::Kind::kAnnounce, version_);
   directory_.said.clear();
   const PullHolders::Choice choice = Choose({"a", "b"});

@@ -46,7 +46,7 @@ TEST_F(PullPlaceTest, HasRoomForDataAndMetadata) {
   EXPECT_EQ(place_.memory().size(), 120u);
 }
 
-TEST_F(PullPlaceTest, IsSeenByNobodyBeforeItIsSealed) {
+TEST_F(PullPlaceTest, APlaceIsInvisibleBeforeItIsSealed) {
   Reserve();
   EXPECT_FALSE(store_.Contains(id_));
   place_.Seal();
@@ -54,7 +54,7 @@ TEST_F(PullPlaceTest, IsSeenByNobodyBeforeItIsSealed) {
   EXPECT_EQ(store_.Find(id_)->generation, base::Generation{7});
 }
 
-TEST_F(PullPlaceTest, ASealedCopyIsPinnedNoMore) {
+TEST_F(PullPlaceTest, ASealedCopyIsNotPinned) {
   Reserve();
   place_.Seal();
   EXPECT_EQ(store_.statistics().pins, 0u);
@@ -62,7 +62,7 @@ TEST_F(PullPlaceTest, ASealedCopyIsPinnedNoMore) {
   EXPECT_TRUE(store_.Contains(id_));
 }
 
-TEST_F(PullPlaceTest, WhereThereIsNoRoomNothingIsReserved) {
+TEST_F(PullPlaceTest, NothingIsReservedWithoutRoom) {
   EXPECT_TRUE(absl::IsResourceExhausted(place_.Reserve(Described(kArena + 1, 0))));
   EXPECT_FALSE(place_.reserved());
   EXPECT_EQ(place_.size(), 0u);
@@ -74,7 +74,7 @@ TEST_F(PullPlaceTest, AnIdThatAProgramIsCreatingIsInUse) {
   EXPECT_FALSE(place_.reserved());
 }
 
-TEST_F(PullPlaceTest, WhatIsGivenUpIsFree) {
+TEST_F(PullPlaceTest, APlaceThatIsGivenUpIsFree) {
   Reserve();
   place_.GiveUp();
   EXPECT_FALSE(place_.reserved());
@@ -82,7 +82,7 @@ TEST_F(PullPlaceTest, WhatIsGivenUpIsFree) {
   EXPECT_TRUE(store_.Create(id_, 10, 0, program_).ok());
 }
 
-TEST_F(PullPlaceTest, IsGivenUpWithItsPull) {
+TEST_F(PullPlaceTest, APlaceIsGivenUpWithItsPull) {
   {
     PullPlace place(store_, base::ObjectId::FromName("y"));
     ASSERT_EQ(place.Reserve(Described(100, 0)), absl::OkStatus());
@@ -90,7 +90,7 @@ TEST_F(PullPlaceTest, IsGivenUpWithItsPull) {
   EXPECT_EQ(store_.statistics().used_bytes, 0u);
 }
 
-TEST_F(PullPlaceTest, WhatHasArrivedBeforeACutIsKept) {
+TEST_F(PullPlaceTest, BytesThatArrivedBeforeACutAreKept) {
   Reserve(100, 20);
   place_.moved() = 90;  // not all of it certainly right
   place_.Cut(64);

@@ -50,20 +50,20 @@ TEST_F(PullRegistrationTest, AnAnswerIsRememberedForLaterPulls) {
   EXPECT_EQ(bench_.places.Find(version_.id)->holders, std::vector<directory::NodeId>{"b"});
 }
 
-TEST_F(PullRegistrationTest, WhileItAsksAnyContentMayBeComing) {
+TEST_F(PullRegistrationTest, AnyContentMayBeComingWhileAQuestionRuns) {
   EXPECT_FALSE(registration_.IsComing({version_.id, base::kNoGeneration}));
   registration_.Ask(base::Duration(), /*may_bring=*/false);
   EXPECT_TRUE(registration_.IsComing({version_.id, base::kNoGeneration}));
   EXPECT_FALSE(registration_.IsComing(version_));
 }
 
-TEST_F(PullRegistrationTest, OnceEnteredThatContentIsComing) {
+TEST_F(PullRegistrationTest, AnEnteredContentIsComing) {
   registration_.Enter(version_);
   EXPECT_TRUE(registration_.IsComing(version_));
   EXPECT_FALSE(registration_.IsComing({version_.id, base::Generation{8}}));
 }
 
-TEST_F(PullRegistrationTest, AnEntryThatIsWithdrawnIsNone) {
+TEST_F(PullRegistrationTest, AWithdrawnEntryIsNone) {
   registration_.Enter(version_);
   registration_.OnWithdraw({version_.id, base::Generation{8}});
   EXPECT_TRUE(registration_.entered());
@@ -71,7 +71,7 @@ TEST_F(PullRegistrationTest, AnEntryThatIsWithdrawnIsNone) {
   EXPECT_FALSE(registration_.entered());
 }
 
-TEST_F(PullRegistrationTest, AWithdrawalCountsAgainstTheAnswerThatIsUnderWay) {
+TEST_F(PullRegistrationTest, AWithdrawalOverridesTheAnswerThatIsUnderWay) {
   registration_.Ask(base::Duration(), /*may_bring=*/false);
   registration_.OnWithdraw(version_);
   scheduler_.RunFor(Milliseconds(1));
@@ -80,7 +80,7 @@ TEST_F(PullRegistrationTest, AWithdrawalCountsAgainstTheAnswerThatIsUnderWay) {
   EXPECT_FALSE(registration_.WasWithdrawn(version_));
 }
 
-TEST_F(PullRegistrationTest, AWithdrawalBeforeTheQuestionDoesNotCountAgainstIt) {
+TEST_F(PullRegistrationTest, AWithdrawalBeforeTheQuestionDoesNotOverrideItsAnswer) {
   registration_.OnWithdraw(version_);
   AskAndWait();
   EXPECT_FALSE(registration_.WasWithdrawn(version_));
@@ -118,7 +118,7 @@ TEST_F(PullRegistrationTest, AQuestionThatEndsWithoutAnAnswerIsTakenBack) {
   EXPECT_TRUE(answers_.empty());
 }
 
-TEST_F(PullRegistrationTest, WhatASilentDirectoryMayHaveEnteredIsTakenBack) {
+TEST_F(PullRegistrationTest, AnEntryOfASilentDirectoryIsTakenBack) {
   directory_.answers_get_lost = true;
   AskAndWait();
   scheduler_.RunFor(bench_.options.directory_deadline);
@@ -129,7 +129,7 @@ TEST_F(PullRegistrationTest, WhatASilentDirectoryMayHaveEnteredIsTakenBack) {
   EXPECT_FALSE(DirectoryCountsWithThisNode());
 }
 
-TEST_F(PullRegistrationTest, ASilentDirectoryIsLookedAfterAtOnce) {
+TEST_F(PullRegistrationTest, ASilentDirectoryIsCheckedAtOnce) {
   scheduler_.RunFor(Seconds(1));
   directory_.out_of_reach = true;
   registration_.Ask(base::Duration(), /*may_bring=*/false);
@@ -145,7 +145,7 @@ TEST_F(PullRegistrationTest, PatienceBeginsWithEachQuestion) {
   EXPECT_EQ(registration_.patient_until(), first + Milliseconds(1));
 }
 
-TEST_F(PullRegistrationTest, ACopyThatIsOnlyVouchedForIsToBeRegisteredInTime) {
+TEST_F(PullRegistrationTest, AVouchedCopyMustBeRegisteredInTime) {
   registration_.Vouch(version_, loop_.Now() + Seconds(60));
   EXPECT_FALSE(registration_.entered());
   registration_.Seal();
@@ -162,7 +162,7 @@ TEST_F(PullRegistrationTest, AnEntryIsWorthMoreThanAHoldersWord) {
   EXPECT_FALSE(membership_->IsUnannounced(version_));
 }
 
-TEST_F(PullRegistrationTest, WhatIsSealedIsNotTakenBack) {
+TEST_F(PullRegistrationTest, ASealedCopyIsNotTakenBack) {
   AskAndWait();
   registration_.Enter(version_);
   registration_.Seal();

@@ -1,5 +1,5 @@
-// TroubleDirectory stands before a local directory: it notes what is said to it, answers late, not
-// at all, or is out of reach.
+// TroubleDirectory stands before a local directory: it notes the calls that it gets, answers late,
+// not at all, or is out of reach.
 #pragma once
 
 #include <algorithm>

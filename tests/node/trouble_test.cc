@@ -25,7 +25,7 @@ INSTANTIATE_TEST_SUITE_P(Protocols, EachProtocol, testing::Values(Protocol::kEag
 
 // ---- holders
 
-TEST_P(EachProtocol, WhenAHolderVanishesInTheMiddleTheNextIsAsked) {
+TEST_P(EachProtocol, TheNextHolderIsAskedWhenOneVanishesInTheMiddle) {
   Build(4);
   Put(1, "x", 3'000'000);
   ASSERT_EQ(cluster_->Get(at(2), "x"), absl::OkStatus());
@@ -40,7 +40,7 @@ TEST_P(EachProtocol, WhenAHolderVanishesInTheMiddleTheNextIsAsked) {
   at(3).Release(*got);
 }
 
-TEST_P(EachProtocol, WhenTheLastGetIsDroppedTheTransferIsCancelled) {
+TEST_P(EachProtocol, DroppingTheLastGetCancelsTheTransfer) {
   Build(2);
   Put(0, "x", 4'000'000);
   const auto got = at(1).StartGet({"x"}, By(GetParam()));
@@ -78,7 +78,7 @@ TEST_P(EachProtocol, ATimeOutInTheMiddleOfATransferLeavesNothingBehind) {
   EXPECT_EQ(at(1).store().statistics().used_bytes, 0u);
 }
 
-TEST_F(NodeTroubleTest, WhatIsOnItsWayWhenTheTimeIsOverIsNotSaidToBeNowhere) {
+TEST_F(NodeTroubleTest, AnObjectOnItsWayAtTheTimeOutIsNotReportedMissing) {
   sim::ClusterOptions options;
   options.link.picoseconds_per_byte = 80'000;  // 100 Mb/s
   Build(2, {}, options);
@@ -90,7 +90,7 @@ TEST_F(NodeTroubleTest, WhatIsOnItsWayWhenTheTimeIsOverIsNotSaidToBeNowhere) {
   cluster_->RunFor(Seconds(5));
 }
 
-TEST_F(NodeTroubleTest, AHolderThatDoesNotHaveItIsWithdrawnAndThePullerGoesOn) {
+TEST_F(NodeTroubleTest, AStaleHolderIsWithdrawnAndThePullGoesOn) {
   for (uint64_t seed = 1; seed <= 6; ++seed) {  // which holder is asked first is up to chance
     sim::ClusterOptions options;
     options.seed = seed;
@@ -105,7 +105,7 @@ TEST_F(NodeTroubleTest, AHolderThatDoesNotHaveItIsWithdrawnAndThePullerGoesOn) {
   }
 }
 
-TEST_F(NodeTroubleTest, WhenAllHoldersAreStaleTheGetWaitsForOne) {
+TEST_F(NodeTroubleTest, AGetWaitsForAHolderWhenAllAreStale) {
   Build(3);
   ASSERT_EQ(Say(directory::Update::Kind::kAnnounce, "x", "n1"), absl::OkStatus());
   const auto got = at(2).StartGet({"x"}, Within(Seconds(30)));
@@ -125,7 +125,7 @@ TEST_F(NodeTroubleTest, AnEntryThatNamesTheAskerItselfIsCorrected) {
   EXPECT_TRUE(Holders("x").empty());
 }
 
-TEST_F(NodeTroubleTest, AHolderWithOtherSizesThanTheDirectorySaysIsNotShunned) {
+TEST_F(NodeTroubleTest, AHolderWithOtherSizesThanTheDirectorysIsNotShunned) {
   Build(3);
   Put(1, "x", 1000);
   Put(1, "y", 1000);
@@ -156,7 +156,7 @@ TEST_F(NodeTroubleTest, AHolderThatWasRestartedElsewhereIsLookedUpAfterTheFirstF
   EXPECT_LT(cluster_->time.Now() - asked, cluster_->options.endpoint.connect_deadline + Milliseconds(100));
 }
 
-TEST_F(NodeTroubleTest, WhatACrashedNodeAloneHeldIsNotFoundOnceItsLeaseHasEnded) {
+TEST_F(NodeTroubleTest, AnObjectOfACrashedNodeIsNotFoundOnceItsLeaseHasEnded) {
   Build(3);
   Put(1, "x", 1000);
   cluster_->Crash(1);
@@ -211,7 +211,7 @@ TEST_F(NodeTroubleTest, ALocalCreatorWinsOverAPull) {
   at(1).Release(*got);
 }
 
-TEST_F(NodeTroubleTest, WhenTheLocalCreatorGivesUpTheObjectIsPulled) {
+TEST_F(NodeTroubleTest, AnObjectThatItsLocalCreatorGivesUpIsPulled) {
   Build(2);
   ASSERT_EQ(at(1).Create("x", 1000), absl::OkStatus());
   Put(0, "x", 1000);
@@ -256,7 +256,7 @@ TEST_F(NodeTroubleTest, WithoutRoomAPullWaitsUntilPinsAreReleased) {
   at(1).Release(*got);
 }
 
-TEST_F(NodeTroubleTest, WithoutRoomUntilTheTimeOutTheErrorSaysWhy) {
+TEST_F(NodeTroubleTest, APullWithoutRoomUntilTheTimeOutSaysWhy) {
   sim::HostOptions small;
   small.memory = 1 << 20;
   Build(2, small);
@@ -282,7 +282,7 @@ TEST_F(NodeTroubleTest, PulledCopiesMakeRoomForOthers) {
 
 // ---- the directory
 
-TEST_F(NodeTroubleTest, WhileTheDirectoryIsAwayAGetWaitsAndThenGoesOn) {
+TEST_F(NodeTroubleTest, AGetWaitsWhileTheDirectoryIsAwayAndThenGoesOn) {
   Build(3);
   Put(1, "x", 1000);
   cluster_->network.Cut(at(2).address, at(0).address);
@@ -297,7 +297,7 @@ TEST_F(NodeTroubleTest, WhileTheDirectoryIsAwayAGetWaitsAndThenGoesOn) {
 }
 
 // Both ways of being asked where something is, by Stat and by Delete, and each at once.
-TEST_F(NodeTroubleTest, WhileTheDirectoryIsAwayNobodyWaitsForIt) {
+TEST_F(NodeTroubleTest, NobodyWaitsForADirectoryThatIsAway) {
   Build(2);
   Put(1, "x", 1000);
   cluster_->network.Cut(at(1).address, at(0).address);
@@ -334,7 +334,7 @@ TEST_F(NodeTroubleTest, ADirectoryThatDoesNotAnswerInTimeIsUnavailable) {
   EXPECT_TRUE(absl::IsUnavailable(*waited)) << *waited;
 }
 
-TEST_F(NodeTroubleTest, WhileTheDirectoryIsAwayTheSecondHolderIsAskedWhereTheFirstHasItNoLonger) {
+TEST_F(NodeTroubleTest, WithoutTheDirectoryTheSecondHolderIsAskedWhenTheFirstLostTheObject) {
   for (uint64_t seed = 1; seed <= 4; ++seed) {  // which holder is asked first is up to chance
     sim::ClusterOptions options;
     options.seed = seed;
@@ -356,7 +356,7 @@ TEST_F(NodeTroubleTest, WhileTheDirectoryIsAwayTheSecondHolderIsAskedWhereTheFir
   }
 }
 
-TEST_F(NodeTroubleTest, WhoeverAsksForOneContentIsNotGivenAnotherOfTheSameId) {
+TEST_F(NodeTroubleTest, APullOfOneContentGetsNoOtherOfTheSameId) {
   Build(3);
   Put(1, "x", 1000);
   const base::Generation there = GenerationOn(1, "x");
@@ -368,7 +368,7 @@ TEST_F(NodeTroubleTest, WhoeverAsksForOneContentIsNotGivenAnotherOfTheSameId) {
   EXPECT_EQ(Read(2, "x"), there);
 }
 
-TEST_F(NodeTroubleTest, AnOutageThatNobodyHasNoticedYetHoldsUpNoGetOfAKnownPlace) {
+TEST_F(NodeTroubleTest, AnUnnoticedOutageHoldsUpNoGetOfAKnownPlace) {
   for (const base::Duration known_for : {Milliseconds(10), Milliseconds(1500)}) {
     Build(3);
     Put(1, "x", 1000);
@@ -390,7 +390,7 @@ TEST_F(NodeTroubleTest, AnOutageThatNobodyHasNoticedYetHoldsUpNoGetOfAKnownPlace
   }
 }
 
-TEST_F(NodeTroubleTest, WhileTheDirectoryIsAwayATimeOutSaysSo) {
+TEST_F(NodeTroubleTest, ATimeOutReportsThatTheDirectoryIsAway) {
   Build(3);
   Put(1, "x", 1000);
   cluster_->network.Cut(at(2).address, at(0).address);

@@ -33,7 +33,7 @@ class UnregisteredCopiesTest : public testing::Test {
                              }};
 };
 
-TEST_F(UnregisteredCopiesTest, EachIsOverAtItsOwnTime) {
+TEST_F(UnregisteredCopiesTest, EachCopyExpiresAtItsOwnTime) {
   Add(1, Seconds(3));
   Add(2, Seconds(1));
   Add(3, Seconds(2));
@@ -46,7 +46,7 @@ TEST_F(UnregisteredCopiesTest, EachIsOverAtItsOwnTime) {
 }
 
 // As that of a process that was stopped.
-TEST_F(UnregisteredCopiesTest, ALateTimerIsNotWaitedFor) {
+TEST_F(UnregisteredCopiesTest, ALateTimerIsNotAwaited) {
   Add(1, Seconds(1));
   Add(2, Seconds(9));
   const base::Timer task = loop_.Post([this] {
@@ -61,7 +61,7 @@ TEST_F(UnregisteredCopiesTest, ALateTimerIsNotWaitedFor) {
   EXPECT_EQ(over_.size(), 1u);
 }
 
-TEST_F(UnregisteredCopiesTest, WhatWasRegisteredInTimeIsNeverOver) {
+TEST_F(UnregisteredCopiesTest, ACopyRegisteredInTimeNeverExpires) {
   Add(1, Seconds(1));
   Add(2, Seconds(1));
   copies_.Remove(UnregisteredVersion(1));
@@ -69,7 +69,7 @@ TEST_F(UnregisteredCopiesTest, WhatWasRegisteredInTimeIsNeverOver) {
   EXPECT_EQ(over_, std::vector<base::ObjectVersion>{UnregisteredVersion(2)});
 }
 
-TEST_F(UnregisteredCopiesTest, OneThatIsVouchedForAgainHasTheNewTime) {
+TEST_F(UnregisteredCopiesTest, ACopyThatIsVouchedForAgainHasTheNewTime) {
   Add(1, Seconds(1));
   Add(1, Seconds(3));
   EXPECT_EQ(copies_.Until(UnregisteredVersion(1)), loop_.Now() + Seconds(3));
@@ -80,7 +80,7 @@ TEST_F(UnregisteredCopiesTest, OneThatIsVouchedForAgainHasTheNewTime) {
   EXPECT_EQ(over_, std::vector<base::ObjectVersion>{UnregisteredVersion(1)});
 }
 
-TEST_F(UnregisteredCopiesTest, OthersCanBeAddedAfterTheFirstAreOver) {
+TEST_F(UnregisteredCopiesTest, CopiesCanBeAddedAfterTheFirstExpired) {
   Add(1, Seconds(1));
   RunFor(Seconds(2));
   Add(2, Seconds(1));

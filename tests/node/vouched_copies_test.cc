@@ -74,7 +74,7 @@ class VouchedCopiesTest : public testing::Test {
                          [this](const base::ObjectVersion& version) { gone_.push_back(version); }};
 };
 
-TEST_F(VouchedCopiesTest, ADropIsToldToEachNodeAndEndsWhenAllHaveAnswered) {
+TEST_F(VouchedCopiesTest, ADropIsSentToEachNodeAndEndsWhenAllHaveAnswered) {
   nodes_.answers[Node(2)] = Names({});
   nodes_.answers[Node(3)] = Names({});
   ASSERT_TRUE(Vouch(VouchedVersion(1), Node(2)));
@@ -91,7 +91,7 @@ TEST_F(VouchedCopiesTest, ADropIsToldToEachNodeAndEndsWhenAllHaveAnswered) {
   EXPECT_FALSE(vouched_.Contains(VouchedVersion(1)));
 }
 
-TEST_F(VouchedCopiesTest, AnotherGenerationIsNotMeant) {
+TEST_F(VouchedCopiesTest, AnotherGenerationIsNotAffected) {
   ASSERT_TRUE(Vouch(VouchedVersion(1), Node(2)));
   vouched_.Drop(VouchedVersion(2));
   EXPECT_EQ(vouched_.Await(VouchedVersion(2), [] { FAIL(); }), nullptr);
@@ -100,7 +100,7 @@ TEST_F(VouchedCopiesTest, AnotherGenerationIsNotMeant) {
   EXPECT_TRUE(vouched_.Contains(VouchedVersion(1)));
 }
 
-TEST_F(VouchedCopiesTest, WhoDoesNotAnswerIsToldAgain) {
+TEST_F(VouchedCopiesTest, ANodeThatDoesNotAnswerIsAskedAgain) {
   ASSERT_TRUE(Vouch(VouchedVersion(1), Node(2)));
   vouched_.Drop(VouchedVersion(1));
   scheduler_.RunFor(Seconds(10));
@@ -112,8 +112,8 @@ TEST_F(VouchedCopiesTest, WhoDoesNotAnswerIsToldAgain) {
   EXPECT_FALSE(vouched_.Contains(VouchedVersion(1)));
 }
 
-TEST_F(VouchedCopiesTest, ThoseThatTheNodesNameAreToldToo) {
-  nodes_.answers[Node(2)] = Names({Node(3), Node(1)});  // this node is told by itself
+TEST_F(VouchedCopiesTest, NodesNamedInAnswersAreAskedToo) {
+  nodes_.answers[Node(2)] = Names({Node(3), Node(1)});  // this node needs no message
   nodes_.answers[Node(3)] = Names({Node(2)});           // in a circle
   ASSERT_TRUE(Vouch(VouchedVersion(1), Node(2)));
   vouched_.Drop(VouchedVersion(1));
@@ -135,7 +135,7 @@ TEST_F(VouchedCopiesTest, MalformedAnswersDoNotCount) {
   }
 }
 
-TEST_F(VouchedCopiesTest, WhatWasOutlivedIsGoneUnlessItWasVouchedForAgain) {
+TEST_F(VouchedCopiesTest, AnExpiredVouchIsGoneUnlessRenewed) {
   ASSERT_TRUE(Vouch(VouchedVersion(1), Node(2)));
   ASSERT_TRUE(Vouch(VouchedVersion(2), Node(2)));
   scheduler_.RunFor(Seconds(40));
@@ -148,7 +148,7 @@ TEST_F(VouchedCopiesTest, WhatWasOutlivedIsGoneUnlessItWasVouchedForAgain) {
   EXPECT_TRUE(nodes_.told.empty());
 }
 
-TEST_F(VouchedCopiesTest, EachWordLastsAsLongAsItWasGivenFor) {
+TEST_F(VouchedCopiesTest, EachVouchLastsForItsOwnTime) {
   ASSERT_TRUE(Vouch(VouchedVersion(1), Node(2)));
   ASSERT_TRUE(vouched_.Vouch(VouchedVersion(1), Node(2), Seconds(4)));
   ASSERT_TRUE(vouched_.Vouch(VouchedVersion(2), Node(2), Seconds(4)));
@@ -167,7 +167,7 @@ TEST_F(VouchedCopiesTest, TooManyNodesOfOneObjectAreRefused) {
   EXPECT_TRUE(Vouch(VouchedVersion(2), Node(100)));
 }
 
-TEST_F(VouchedCopiesTest, AWaiterThatIsDroppedIsNotTold) {
+TEST_F(VouchedCopiesTest, ADroppedWaiterGetsNoAnswer) {
   nodes_.answers[Node(2)] = Names({});
   ASSERT_TRUE(Vouch(VouchedVersion(1), Node(2)));
   vouched_.Drop(VouchedVersion(1));

@@ -65,7 +65,7 @@ class ChildProcessTest : public testing::Test {
   std::ifstream reader_;
 };
 
-TEST_F(ChildProcessTest, WaitSaysHowTheProgramEnded) {
+TEST_F(ChildProcessTest, WaitReturnsHowTheProgramEnded) {
   EXPECT_EQ(Start(Shell("exit 3"))->Wait(kPatience)->code, 3);
   const auto killed = Start(Shell("kill -USR1 $$"))->Wait(kPatience);
   ASSERT_TRUE(killed.ok());
@@ -80,7 +80,7 @@ TEST_F(ChildProcessTest, WaitGivesUpAtItsDeadline) {
   EXPECT_TRUE(child->running());
 }
 
-TEST_F(ChildProcessTest, AProgramThatDoesNotExistIsAnErrorThatNamesIt) {
+TEST_F(ChildProcessTest, AMissingProgramIsAnErrorThatNamesIt) {
   const auto unknown = ChildProcess::Start({{"no-such-program-here"}, {}, "", true, false});
   EXPECT_TRUE(absl::IsNotFound(unknown.status()));
   EXPECT_NE(unknown.status().message().find("no-such-program-here"), std::string::npos);
@@ -134,28 +134,28 @@ TEST_F(ChildProcessTest, StopKillsAProgramThatDoesNotListen) {
   EXPECT_FALSE(child->running());
 }
 
-TEST_F(ChildProcessTest, StopOfAProgramThatHasEndedSaysHow) {
+TEST_F(ChildProcessTest, StoppingAnEndedProgramReturnsHowItEnded) {
   const auto child = Start(Shell("exit 4"));
   ASSERT_TRUE(child->Wait(kPatience).ok());
   EXPECT_EQ(child->Stop(kPatience).code, 4);
   EXPECT_TRUE(absl::IsFailedPrecondition(child->Signal(SIGTERM)));
 }
 
-TEST_F(ChildProcessTest, DroppingItKillsTheProgramAndItsChildren) {
+TEST_F(ChildProcessTest, DroppingAChildKillsTheProgramAndItsChildren) {
   auto child = Start(Shell("exec 3> $FIFO; sleep 1000 & echo ready >&3; wait"));
   EXPECT_EQ(ReadLine(), "ready");
   child.reset();
   EXPECT_TRUE(AllGone());
 }
 
-TEST_F(ChildProcessTest, WhatAnEndedProgramLeavesInItsGroupIsKilled) {
+TEST_F(ChildProcessTest, ProcessesThatAnEndedProgramLeavesInItsGroupAreKilled) {
   const auto child = Start(Shell("exec 3> $FIFO; sleep 1000 & echo ready >&3"));
   EXPECT_EQ(ReadLine(), "ready");
   EXPECT_TRUE(child->Wait(kPatience)->ok());
   EXPECT_TRUE(AllGone());
 }
 
-TEST_F(ChildProcessTest, WithoutAGroupOfItsOwnItIsInOurs) {
+TEST_F(ChildProcessTest, AProgramWithoutAGroupOfItsOwnIsInOurs) {
   ChildOptions options = Shell("exec sleep 1000");
   options.own_group = false;
   const auto in_ours = Start(options);
@@ -175,7 +175,7 @@ TEST_F(ChildProcessTest, ADetachedProgramLivesOn) {
   EXPECT_EQ(waitpid(pid, nullptr, 0), pid);
 }
 
-TEST_F(ChildProcessTest, DiesWithItsParentWhereAskedFor) {
+TEST_F(ChildProcessTest, AProgramDiesWithItsParentIfAskedFor) {
   const pid_t parent = fork();
   if (parent == 0) {
     ChildOptions options = Shell("exec 3> $FIFO; echo ready >&3; exec sleep 1000");
@@ -189,7 +189,7 @@ TEST_F(ChildProcessTest, DiesWithItsParentWhereAskedFor) {
   EXPECT_EQ(waitpid(parent, nullptr, 0), parent);
 }
 
-TEST_F(ChildProcessTest, ALoopCanWatchForItsEnd) {
+TEST_F(ChildProcessTest, ALoopCanWatchForAProgramsEnd) {
   EpollLoop loop;
   const auto child = Start(Shell("read line < $FIFO; exit 5"));
   bool ended = false;

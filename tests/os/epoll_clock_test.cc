@@ -43,7 +43,7 @@ class EpollClockTest : public testing::Test {
   int passed_at_ = 0;  // polls
 };
 
-TEST_F(EpollClockTest, ASpinningLoopLooksOnceInManyRoundsThatFindNothing) {
+TEST_F(EpollClockTest, ASpinningLoopReadsTheClockOnceInManyIdleRounds) {
   const base::Timer timer = loop_.RunAfter(base::Seconds(1000), [] { FAIL(); });
   g_looks = 0;
   RunFor(kRounds);
@@ -61,7 +61,7 @@ TEST_F(EpollClockTest, ATimerIsLateByNoMoreRoundsThanThat) {
   }
 }
 
-TEST_F(EpollClockTest, TheSpinningOfAnAdaptiveLoopEndsAsSoon) {
+TEST_F(EpollClockTest, AnAdaptiveLoopStopsSpinningAsSoon) {
   loop_.SetDetection(Detection::Adaptive(base::Seconds(1)));
   int slept = 0;
   poller_.on_arm = [&] {
@@ -87,7 +87,7 @@ TEST_F(EpollClockTest, WorkThatIsFoundBetweenTwoLooksKnowsTheTime) {
   }
 }
 
-TEST_F(EpollClockTest, AnAwakeLoopLooksOnceInARoundWithTasksThatDoNotAsk) {
+TEST_F(EpollClockTest, AnAwakeLoopReadsTheClockOnceInARoundOfTasks) {
   int runs = 0;
   const auto signal = loop_.MakeSignal([&] { ++runs; });
   const auto other = loop_.MakeSignal([&] { signal->Raise(); });
@@ -121,7 +121,7 @@ TEST_F(EpollClockTest, AShortChainOfTasksDoesNotLookAtDescriptorsInBetween) {
   EXPECT_LE(looks_in(400), 101u);
 }
 
-TEST_F(EpollClockTest, ALoopThatSleepsLooksTwiceForEachEvent) {
+TEST_F(EpollClockTest, ALoopThatSleepsReadsTheClockTwiceForEachEvent) {
   loop_.SetDetection(Detection::Event());
   const Event event;
   int events = 0;

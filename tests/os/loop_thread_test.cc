@@ -42,7 +42,7 @@ TEST(LoopThreadTest, ItCanBeBoundToAProcessor) {
   EXPECT_EQ(CPU_COUNT(&cpus), 1);
 }
 
-TEST(LoopThreadTest, AProcessorThatDoesNotExistIsNoHindrance) {
+TEST(LoopThreadTest, AMissingProcessorIsNoHindrance) {
   LoopThread thread({"unbound", {CPU_SETSIZE - 1}});
   int ran = 0;
   thread.CallOn([&] { ran = 1; });
@@ -56,7 +56,7 @@ TEST(LoopThreadTest, ACallInsideACallRunsAtOnce) {
   EXPECT_EQ(ran, 1);
 }
 
-TEST(LoopThreadTest, WhatACallSetsUpRunsOnTheLoop) {
+TEST(LoopThreadTest, TasksThatACallPostsRunOnTheLoop) {
   for (const Detection detection : {Detection::Busy(), Detection::Event()}) {
     LoopThread thread({"engine"}, detection);
     base::Timer timer;
@@ -90,7 +90,7 @@ TEST(LoopThreadTest, ManyThreadsCall) {
   thread.CallOn([&] { EXPECT_EQ(count, 800); });
 }
 
-TEST(LoopThreadTest, OnceStoppedItsLoopIsTheCallers) {
+TEST(LoopThreadTest, ItsLoopBelongsToTheCallerOnceStopped) {
   LoopThread thread({"engine"});
   bool ran = false;
   base::Timer timer;
@@ -102,7 +102,7 @@ TEST(LoopThreadTest, OnceStoppedItsLoopIsTheCallers) {
   EXPECT_FALSE(ran);
 }
 
-TEST(LoopThreadTest, StoppingFromItsOwnThreadIsAMistake) {
+TEST(LoopThreadTest, StoppingFromItsOwnThreadIsACheck) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {

@@ -1,4 +1,4 @@
-// What a made tree of /proc and /sys says about huge pages.
+// Huge pages as a made tree of /proc and /sys shows them.
 #include "lib/os/memory_limits.h"
 
 #include <filesystem>
@@ -28,18 +28,18 @@ class FreeHugePagesTest : public ::testing::Test {
   const testing_support::ShortFolder root_;
 };
 
-TEST_F(FreeHugePagesTest, ThoseThatArePromisedAreNotFree) {
+TEST_F(FreeHugePagesTest, PromisedPagesAreNotFree) {
   EXPECT_EQ(FreeHugePages(root_.path()).page_size, uint64_t{2} << 20);
   EXPECT_EQ(Free(), 60u);
 }
 
-TEST_F(FreeHugePagesTest, AContainerThatMayHaveNoneHasNone) {
+TEST_F(FreeHugePagesTest, AContainerWithoutAQuotaHasNoPages) {
   Put("proc/self/cgroup", "0::/\n");
   Put("sys/fs/cgroup/hugetlb.2MB.max", "0\n");
   EXPECT_EQ(Free(), 0u);
 }
 
-TEST_F(FreeHugePagesTest, TheLowestOfTheGroupsAroundCounts) {
+TEST_F(FreeHugePagesTest, TheLowestBoundOfTheEnclosingGroupsCounts) {
   Put("proc/self/cgroup", "0::/pods/one\n");
   Put("sys/fs/cgroup/pods/one/hugetlb.2MB.max", "max\n");
   EXPECT_EQ(Free(), 60u);
@@ -53,7 +53,7 @@ TEST_F(FreeHugePagesTest, TheOlderControlGroupsCountToo) {
   EXPECT_EQ(Free(), 2u);
 }
 
-TEST_F(FreeHugePagesTest, WhatOthersInTheGroupUseIsNotFree) {
+TEST_F(FreeHugePagesTest, PagesOfOthersInTheGroupAreNotFree) {
   Put("proc/self/cgroup", "0::/pods/one\n");
   Put("sys/fs/cgroup/pods/one/hugetlb.2MB.max", std::to_string(40 << 20) + "\n");
   EXPECT_EQ(Free(), 20u);
@@ -69,7 +69,7 @@ TEST_F(FreeHugePagesTest, WhatOthersInTheGroupUseIsNotFree) {
   EXPECT_EQ(Free(), 0u) << "the bound was lowered";
 }
 
-TEST_F(FreeHugePagesTest, InOlderControlGroupsToo) {
+TEST_F(FreeHugePagesTest, PagesOfOthersInAnOlderControlGroupAreNotFree) {
   Put("proc/self/cgroup", "7:hugetlb:/docker/x\n3:memory:/docker/x\n");
   Put("sys/fs/cgroup/hugetlb/docker/x/hugetlb.2MB.limit_in_bytes", std::to_string(40 << 20) + "\n");
   Put("sys/fs/cgroup/hugetlb/docker/x/hugetlb.2MB.usage_in_bytes", std::to_string(6 << 20) + "\n");
@@ -78,14 +78,14 @@ TEST_F(FreeHugePagesTest, InOlderControlGroupsToo) {
   EXPECT_EQ(Free(), 5u);
 }
 
-TEST_F(FreeHugePagesTest, ABoundBeyondAllThatAreFreeSetsNothing) {
+TEST_F(FreeHugePagesTest, ABoundBeyondTheFreePagesChangesNothing) {
   Put("proc/self/cgroup", "0::/pods/one\n");
   Put("sys/fs/cgroup/pods/one/hugetlb.2MB.max", std::to_string(120 << 20) + "\n");
   EXPECT_EQ(Free(), 60u);
   EXPECT_FALSE(FreeHugePages(root_.path()).by_group);
 }
 
-TEST_F(FreeHugePagesTest, AKernelWithoutHasNone) {
+TEST_F(FreeHugePagesTest, AKernelWithoutHugePagesHasNone) {
   Put("proc/meminfo", "MemTotal: 1000 kB\n");
   EXPECT_EQ(FreeHugePages(root_.path()).page_size, 0u);
 }

@@ -44,13 +44,13 @@ TEST_F(NameLookupTest, ANameHasAddresses) {
   for (const std::string& address : *addresses) EXPECT_TRUE(IsIpAddress(address)) << address;
 }
 
-TEST_F(NameLookupTest, ANameThatIsUnknownIsSaidToBe) {
+TEST_F(NameLookupTest, AnUnknownNameIsReported) {
   const absl::Status status = Lookup("no-such-host.invalid").status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_FALSE(status.message().empty());
 }
 
-TEST_F(NameLookupTest, AllWhoAskForOneNameAreAnsweredButNotWhoDroppedTheHandle) {
+TEST_F(NameLookupTest, AllAskersOfOneNameAreAnsweredExceptDroppedOnes) {
   std::vector<base::Pending> calls;
   std::vector<int> answered(3, 0);
   for (size_t i = 0; i < answered.size(); ++i) {
@@ -72,7 +72,7 @@ TEST_F(NameLookupTest, LookupsBeyondTheBoundAreRefused) {
   EXPECT_TRUE(loop_.RunUntil([&] { return answered == NameLookup::kMaxLookups; }, loop_.Now() + kLookupPatience));
 }
 
-TEST_F(NameLookupTest, ItMayBeDroppedWhileANameIsLookedUp) {
+TEST_F(NameLookupTest, ALookupMayBeDroppedWhileItRuns) {
   auto names = std::make_unique<NameLookup>(loop_);
   const base::Pending lookup = names->Lookup("localhost", [](const auto&) { FAIL(); });
   names.reset();

@@ -11,7 +11,7 @@
 namespace tokamak::os {
 namespace {
 
-// Ids that no machine has a name for, so that they are said as numbers.
+// Ids that no machine has a name for, so that remedies show them as numbers.
 constexpr uid_t kOwner = 2000000001;
 constexpr gid_t kGroup = 2000000002;
 
@@ -52,13 +52,13 @@ class PathRemediesTest : public testing::Test {
   const PathUser root_ = {0, {0}, "root"};
 };
 
-TEST_F(PathRemediesTest, ASocketOfAGroupIsForItsMembers) {
+TEST_F(PathRemediesTest, ASocketOfAGroupIsOpenToItsMembers) {
   EXPECT_EQ(Connect(alice_),
             ": /run/tokamak/tokd.sock is for members of the group 2000000002; run 'adduser alice 2000000002' as root, "
             "then log in again");
 }
 
-TEST_F(PathRemediesTest, AFolderOfAGroupIsForItsMembers) {
+TEST_F(PathRemediesTest, AFolderOfAGroupIsOpenToItsMembers) {
   paths_["/run/tokamak"].mode = 0750;
   EXPECT_EQ(Connect(alice_),
             ": /run/tokamak is for members of the group 2000000002; run 'adduser alice 2000000002' as root, then log "
@@ -81,12 +81,12 @@ TEST_F(PathRemediesTest, RootsGroupIsNotToBeJoined) {
   EXPECT_EQ(Connect(alice_), ": it is for user root alone; run as root, or start its tokd with --socket-access group");
 }
 
-TEST_F(PathRemediesTest, WhereThereIsNoSocketADaemonIsToBeStarted) {
+TEST_F(PathRemediesTest, AMissingSocketMeansThatADaemonIsToBeStarted) {
   EXPECT_EQ(Connect(alice_, ENOENT, "/run/none"),
             ": no daemon listens there; start one with tokd --socket /run/none, or name the socket of one that runs");
 }
 
-TEST_F(PathRemediesTest, AFolderThatIsMissingIsToBeMade) {
+TEST_F(PathRemediesTest, AMissingFolderIsToBeMade) {
   EXPECT_EQ(Listen(root_, ENOENT, "/run/a/b/socket"),
             ": there is no folder /run/a/b; make it with 'mkdir -p /run/a/b', or choose another with --socket");
   EXPECT_EQ(
@@ -101,14 +101,14 @@ TEST_F(PathRemediesTest, AFolderOfAnotherUserIsToBeGiven) {
       "root makes one)");
 }
 
-TEST_F(PathRemediesTest, WhatModesDoNotExplainIsLeftAlone) {
+TEST_F(PathRemediesTest, RefusalsThatModesDoNotExplainGetNoRemedy) {
   for (const PathUser& who : {member_, owner_, root_}) EXPECT_EQ(Connect(who), "");
   for (const PathUser& who : {owner_, root_}) EXPECT_EQ(Listen(who, EACCES), "");
   EXPECT_EQ(Connect(alice_, ECONNREFUSED), "");
   EXPECT_EQ(Listen(alice_, EROFS), "");
 }
 
-TEST_F(PathRemediesTest, ThisProcessIsInItsGroup) {
+TEST_F(PathRemediesTest, ThisProcessIsInItsOwnGroup) {
   const PathUser me = PathUser::OfThisProcess();
   EXPECT_EQ(me.user, geteuid());
   ASSERT_FALSE(me.groups.empty());

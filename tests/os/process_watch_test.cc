@@ -38,7 +38,7 @@ class ProcessWatchTest : public testing::Test {
   int ended_ = 0;
 };
 
-TEST_F(ProcessWatchTest, TellsTheEndOnce) {
+TEST_F(ProcessWatchTest, TheEndIsReportedOnce) {
   auto watch = ProcessWatch::Start(loop_, child_->pid(), [this] { ++ended_; });
   ASSERT_TRUE(watch.ok()) << watch.status();
   EXPECT_TRUE((*watch)->running());
@@ -62,7 +62,7 @@ TEST_F(ProcessWatchTest, MayBeDroppedByItsCallback) {
   EXPECT_TRUE(RunUntilEnded());
 }
 
-TEST_F(ProcessWatchTest, RunsWhereTheKernelCannotSay) {
+TEST_F(ProcessWatchTest, TheCallbackRunsThoughTheKernelCannotConfirmTheEnd) {
   auto watch = ProcessWatch::Start(loop_, child_->pid(), [] {});
   ASSERT_TRUE(watch.ok()) << watch.status();
   rlimit usual;
@@ -77,7 +77,7 @@ TEST_F(ProcessWatchTest, RunsWhereTheKernelCannotSay) {
   EXPECT_TRUE(running);
 }
 
-TEST_F(ProcessWatchTest, SaysThatThereIsNoSuchProcess) {
+TEST_F(ProcessWatchTest, AMissingProcessIsReported) {
   const pid_t pid = child_->pid();
   child_->Stop(base::Duration());
   EXPECT_TRUE(absl::IsNotFound(ProcessWatch::Start(loop_, pid, [] {}).status()));

@@ -28,9 +28,9 @@ extern "C" ssize_t getrandom(void* bytes, size_t size, unsigned flags) {
 namespace tokamak::os {
 namespace {
 
-TEST(SecretSeedTest, IsAnotherEachTime) { EXPECT_NE(SecretSeed(), SecretSeed()); }
+TEST(SecretSeedTest, ASeedDiffersEachTime) { EXPECT_NE(SecretSeed(), SecretSeed()); }
 
-TEST(SecretSeedTest, IsNeverAGuess) {
+TEST(SecretSeedTest, ASeedIsNeverAGuess) {
   EXPECT_DEATH(
       {
         has_no_random_numbers = true;

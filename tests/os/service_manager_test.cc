@@ -31,7 +31,7 @@ class ServiceManagerTest : public testing::Test {
     const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size());
     ASSERT_EQ(bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
   }
-  // What was said, one after the other; empty: nothing more.
+  // Returns the next message, one after the other; empty: none is left.
   std::string Heard() const {
     char words[256];
     const ssize_t size = recv(socket_.get(), words, sizeof words, 0);
@@ -45,7 +45,7 @@ class ServiceManagerTest : public testing::Test {
   FileDescriptor socket_;
 };
 
-TEST_F(ServiceManagerTest, SaysEachStateInOneMessage) {
+TEST_F(ServiceManagerTest, EachStateIsSentInOneMessage) {
   Listen(folder_.Path("notify"));
   setenv("NOTIFY_SOCKET", folder_.Path("notify").c_str(), 1);
   ServiceManager manager;
@@ -59,7 +59,7 @@ TEST_F(ServiceManagerTest, SaysEachStateInOneMessage) {
   EXPECT_EQ(manager.watchdog(), base::Duration());
 }
 
-TEST_F(ServiceManagerTest, AnAbstractAddressIsOneToo) {
+TEST_F(ServiceManagerTest, AnAbstractAddressIsAcceptedToo) {
   const std::string name = absl::StrCat("tokamak-notify-", getpid());
   Listen(std::string(1, '\0') + name);
   setenv("NOTIFY_SOCKET", ("@" + name).c_str(), 1);
@@ -67,7 +67,7 @@ TEST_F(ServiceManagerTest, AnAbstractAddressIsOneToo) {
   EXPECT_EQ(Heard(), "READY=1\nSTATUS=here");
 }
 
-TEST_F(ServiceManagerTest, KeepsAliveTwiceInTheTimeOfTheWatchdog) {
+TEST_F(ServiceManagerTest, TheWatchdogIsFedTwiceInItsTime) {
   Listen(folder_.Path("notify"));
   setenv("NOTIFY_SOCKET", folder_.Path("notify").c_str(), 1);
   setenv("WATCHDOG_USEC", "20000", 1);
@@ -93,7 +93,7 @@ TEST_F(ServiceManagerTest, AWatchdogOfAnotherProcessIsNotOurs) {
   EXPECT_EQ(ServiceManager().watchdog(), base::Duration());
 }
 
-TEST_F(ServiceManagerTest, WhereNobodyListensOrAskedNothingHappens) {
+TEST_F(ServiceManagerTest, NothingHappensWithoutAListenerOrARequest) {
   ServiceManager().Ready("nobody asked");
   for (const std::string& address : {std::string("no/path"), std::string(200, 'x'), folder_.Path("nobody")}) {
     setenv("NOTIFY_SOCKET", address.c_str(), 1);

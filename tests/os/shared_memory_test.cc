@@ -52,7 +52,7 @@ TEST(SharedMemoryTest, SizesAreRoundedUpToPages) {
   EXPECT_EQ(memory->size(), static_cast<uint64_t>(sysconf(_SC_PAGESIZE)));
 }
 
-TEST(SharedMemoryTest, WhatOneMappingWritesAnotherReads) {
+TEST(SharedMemoryTest, BytesWrittenByOneMappingAreReadByAnother) {
   const absl::StatusOr<SharedMemory> memory = SharedMemory::Create("test", kSize);
   ASSERT_TRUE(memory.ok());
   const absl::StatusOr<MemoryMapping> reader = SharedMemory::Attach(memory->descriptor(), kSize, false);
@@ -183,7 +183,7 @@ TEST(SharedMemoryTest, ImpossibleSizesFailAtOnceAndNameTheRemedy) {
   EXPECT_NE(status.message().find("1048576.00 GiB"), absl::string_view::npos) << status;
 }
 
-TEST(SharedMemoryTest, NoSizeAndAbsurdSizesAreRefused) {
+TEST(SharedMemoryTest, ZeroAndAbsurdSizesAreRefused) {
   EXPECT_EQ(SharedMemory::Create("test", 0).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(SharedMemory::Create("test", UINT64_MAX).status().code(), absl::StatusCode::kInvalidArgument);
 }
@@ -204,7 +204,7 @@ TEST(SharedMemoryTest, HugePagesAreGivenOrTheRemedyIsNamed) {
   }
 }
 
-TEST(SharedMemoryTest, PrefaultKeepsWhatIsThereAndComesToTheEnd) {
+TEST(SharedMemoryTest, PrefaultKeepsTheContentAndReachesTheEnd) {
   const absl::StatusOr<SharedMemory> memory = SharedMemory::Create("test", kSize);
   ASSERT_TRUE(memory.ok());
   memory->bytes()[5] = 5;
@@ -229,19 +229,19 @@ TEST(SharedMemoryTest, PrefaultBringsThePagesIn) {
   EXPECT_TRUE(std::all_of(std::begin(resident), std::end(resident), [](unsigned char page) { return page & 1; }));
 }
 
-TEST(AttachTest, MemoryOfTheSizePromisedIsTaken) {
+TEST(AttachTest, MemoryOfThePromisedSizeIsAttached) {
   const FileDescriptor fd = MakeMemfd(kSize, kSeals);
   EXPECT_TRUE(SharedMemory::Attach(fd.get(), kSize, true).ok());
 }
 
-TEST(AttachTest, AnotherSizeThanPromisedIsRefused) {
+TEST(AttachTest, AnUnexpectedSizeIsRefused) {
   const FileDescriptor fd = MakeMemfd(kSize, kSeals);
   for (const uint64_t size : {kSize - 1, kSize + 1, kSize * 2, uint64_t{0}, UINT64_MAX}) {
     EXPECT_EQ(SharedMemory::Attach(fd.get(), size, false).status().code(), absl::StatusCode::kFailedPrecondition);
   }
 }
 
-TEST(AttachTest, NothingIsNotAttached) {
+TEST(AttachTest, EmptyMemoryIsRefused) {
   const FileDescriptor fd = MakeMemfd(0, kSeals);
   EXPECT_FALSE(SharedMemory::Attach(fd.get(), 0, false).ok());
 }
@@ -253,13 +253,13 @@ TEST(AttachTest, MemoryThatItsOwnerCouldTakeAwayIsRefused) {
   }
 }
 
-TEST(AttachTest, WhatIsNoMemfdIsRefused) {
+TEST(AttachTest, ADescriptorThatIsNoMemfdIsRefused) {
   const FileDescriptor null(open("/dev/null", O_RDWR | O_CLOEXEC));
   EXPECT_EQ(SharedMemory::Attach(null.get(), kSize, false).status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(SharedMemory::Attach(-1, kSize, false).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST(SharedMemoryTest, MoreThanAFileMayHaveIsAnErrorThatNamesTheLimit) {
+TEST(SharedMemoryTest, ASizeBeyondTheFileLimitIsAnErrorThatNamesTheLimit) {
   rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
   const rlimit small = {kSize - 1, before.rlim_max};
@@ -280,7 +280,7 @@ TEST(MemoryLimitsTest, ReadsNumbersFromMeminfo) {
   EXPECT_EQ(MeminfoValue("", "MemTotal"), std::nullopt);
 }
 
-TEST(MemoryLimitsTest, ThisMachineHasALimitAndSaysWhy) {
+TEST(MemoryLimitsTest, TheLimitOfThisMachineHasAReason) {
   const MemoryLimit limit = OrdinaryMemoryLimit();
   EXPECT_GT(limit.bytes, uint64_t{1} << 20);
   EXPECT_LT(limit.bytes, uint64_t{1} << 50);

@@ -33,7 +33,7 @@ extern "C" int bind(int socket, const sockaddr* address, socklen_t size) noexcep
 namespace tokamak::os {
 namespace {
 
-TEST(UnixAddressTest, TheModeOfWhatALinkInItsPlaceLeadsToIsNotWidened) {
+TEST(UnixAddressTest, ALinksTargetIsNotWidened) {
   const testing_support::ShortFolder folder;
   const std::string path = folder.Path("socket"), secret = folder.Path("secret");
   std::ofstream(secret) << "of this user alone";

@@ -164,7 +164,7 @@ TEST_F(UnixFrameTest, AQueuedDescriptorMayBeClosed) {
   EXPECT_EQ(ReadFrames().at(0).descriptors.size(), 1u);
 }
 
-TEST_F(UnixFrameTest, ADescriptorThatIsNoneIsRefusedAndNothingQueued) {
+TEST_F(UnixFrameTest, AnInvalidDescriptorIsRefusedAndNothingQueued) {
   EXPECT_FALSE(queue_.Add({{1}}, {-1}).ok());
   EXPECT_TRUE(queue_.empty());
 }
@@ -214,7 +214,7 @@ TEST_F(UnixFrameTest, AFullSocketKeepsTheRest) {
   EXPECT_EQ(count, 20u);
 }
 
-TEST_F(UnixFrameTest, NothingNowIsNoError) { EXPECT_FALSE(*assembler_.ReadSome(there_.get())); }
+TEST_F(UnixFrameTest, NothingToReadIsNoError) { EXPECT_FALSE(*assembler_.ReadSome(there_.get())); }
 
 TEST_F(UnixFrameTest, TheOtherSidesEndIsSeenAfterItsFrames) {
   ASSERT_TRUE(queue_.Add({{1}}, {}).ok());
@@ -258,13 +258,13 @@ TEST_F(UnixFrameTest, DescriptorsThatNoFrameClaimsAreRefused) {
   EXPECT_TRUE(assembler_.bad());
 }
 
-TEST_F(UnixFrameTest, DescriptorsThatDoNotComeAreRefused) {
+TEST_F(UnixFrameTest, MissingDescriptorsAreRefused) {
   SendRaw(Header(0, 1));
   EXPECT_TRUE(ReadFrames().empty());
   EXPECT_TRUE(assembler_.bad());
 }
 
-TEST_F(UnixFrameTest, AProcessWithoutDescriptorsForThemHearsWhatToDo) {
+TEST_F(UnixFrameTest, AProcessOutOfDescriptorsGetsARemedy) {
   FrameQueue queue;
   const int two[] = {here_.get(), here_.get()};
   ASSERT_TRUE(queue.Add({{1}}, two).ok());

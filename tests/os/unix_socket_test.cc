@@ -124,7 +124,7 @@ TEST_F(UnixSocketTest, DescriptorsGoBothWays) {
   EXPECT_EQ(client.Receive(Seconds(10))->descriptors.size(), 2u);
 }
 
-TEST_F(UnixSocketTest, EachSideKnowsWhoTheOtherIs) {
+TEST_F(UnixSocketTest, EachSideKnowsTheIdentityOfTheOther) {
   Listen();
   const UnixSocket client = Connect();
   EXPECT_EQ(connections_[0]->peer_pid(), getpid());
@@ -172,7 +172,7 @@ TEST_F(UnixSocketTest, APathThatAProgramWithoutALockUsesIsLeftAlone) {
   EXPECT_EQ(unlink(path_.c_str()), 0);
 }
 
-TEST_F(UnixSocketTest, WhatADeadProcessLeftIsReplaced) {
+TEST_F(UnixSocketTest, ASocketOfADeadProcessIsReplaced) {
   Stranger().Close();
   std::ofstream(path_ + ".lock").close();
   ASSERT_TRUE(Exists(path_));
@@ -187,7 +187,7 @@ TEST_F(UnixSocketTest, AFileThatIsNoSocketIsLeftAlone) {
   EXPECT_EQ(unlink(path_.c_str()), 0);
 }
 
-TEST_F(UnixSocketTest, AnothersFileInItsPlaceIsNotRemoved) {
+TEST_F(UnixSocketTest, AForeignFileInItsPlaceIsNotRemoved) {
   Listen();
   ASSERT_EQ(unlink(path_.c_str()), 0);
   ASSERT_EQ(unlink((path_ + ".lock").c_str()), 0);
@@ -197,7 +197,7 @@ TEST_F(UnixSocketTest, AnothersFileInItsPlaceIsNotRemoved) {
   EXPECT_EQ(unlink(path_.c_str()), 0);
 }
 
-TEST_F(UnixSocketTest, ItsFileIsOpenToTheUserAloneOrToTheGroupAsWell) {
+TEST_F(UnixSocketTest, TheSocketsFileIsOpenToTheUserOrToTheGroupAsWell) {
   for (const auto& [access, mode] : {std::pair(SocketAccess::kUser, 0600), std::pair(SocketAccess::kGroup, 0660)}) {
     const auto listener = UnixListener::Listen(
         loop_, path_, [](FileDescriptor) {}, access);
@@ -208,7 +208,7 @@ TEST_F(UnixSocketTest, ItsFileIsOpenToTheUserAloneOrToTheGroupAsWell) {
   }
 }
 
-TEST_F(UnixSocketTest, PathsThatAreNoneAreRefused) {
+TEST_F(UnixSocketTest, InvalidPathsAreRefused) {
   for (const std::string& path : {std::string(), std::string(200, 'x')}) {
     EXPECT_TRUE(absl::IsInvalidArgument(UnixListener::Listen(loop_, path, [](FileDescriptor) {}).status()));
     EXPECT_TRUE(absl::IsInvalidArgument(UnixSocket::Connect(path).status()));
@@ -219,7 +219,7 @@ TEST_F(UnixSocketTest, PathsThatAreNoneAreRefused) {
       << nowhere;
 }
 
-TEST_F(UnixSocketTest, ConnectingToNobodySaysWhy) {
+TEST_F(UnixSocketTest, ConnectingWithoutAListenerSaysWhy) {
   const absl::Status none = UnixSocket::Connect(path_).status();
   EXPECT_TRUE(absl::IsNotFound(none));
   EXPECT_NE(none.message().find("start one with tokd --socket "), std::string::npos) << none;
@@ -255,7 +255,7 @@ TEST_F(UnixSocketTest, TheClientsEndComesAfterItsFrames) {
   EXPECT_TRUE(absl::IsUnavailable(ended_[0])) << ended_[0];
 }
 
-TEST_F(UnixSocketTest, WhatAClientAskedBeforeItWentIsHandledThoughAnswersCannotLeave) {
+TEST_F(UnixSocketTest, RequestsOfAClientThatHasGoneAreHandled) {
   Listen();
   {
     UnixSocket client = Connect();
@@ -312,7 +312,7 @@ TEST_F(UnixSocketTest, ConnectionsOfOneBudgetTogetherStayWithinIt) {
   EXPECT_EQ(budget_->used(), 0u);
 }
 
-TEST_F(UnixSocketTest, FramesThatAreNotWholeCountInTheBudget) {
+TEST_F(UnixSocketTest, IncompleteFramesCountInTheBudget) {
   budget_.emplace(1 << 20);
   Listen();
   // Each says that a frame of 700,000 bytes comes, and sends a tenth of it.
@@ -371,7 +371,7 @@ TEST_F(UnixSocketTest, TheEndHandlerMayDropItsConnection) {
   ASSERT_TRUE(RunUntil([this] { return connections_.empty(); }));
 }
 
-TEST_F(UnixSocketTest, WhatWasSentBeforeTheConnectionIsDroppedArrives) {
+TEST_F(UnixSocketTest, FramesSentBeforeTheConnectionIsDroppedArrive) {
   Listen();
   UnixSocket client = Connect();
   connections_[0]->Send({{'n', 'o'}});
@@ -415,7 +415,7 @@ TEST_F(UnixSocketTest, ReceivingGivesUpAtItsDeadlineAndCanBeRepeated) {
   EXPECT_TRUE(client.Receive(base::Duration()).ok()) << "what is there needs no time";
 }
 
-TEST_F(UnixSocketTest, SendingToWhoDoesNotReadGivesUpAtItsDeadline) {
+TEST_F(UnixSocketTest, SendingToAPeerThatDoesNotReadGivesUpAtItsDeadline) {
   Listen();
   UnixSocket client = Connect();
   absl::Status status;
@@ -423,7 +423,7 @@ TEST_F(UnixSocketTest, SendingToWhoDoesNotReadGivesUpAtItsDeadline) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
 }
 
-TEST_F(UnixSocketTest, WhereASocketTakesNothingNowNothingIsSentAndItStaysGood) {
+TEST_F(UnixSocketTest, AFullSocketSendsNothingAndStaysGood) {
   Listen();
   UnixSocket client = Connect();
   const std::vector<Bytes> one(1, Bytes(1000));

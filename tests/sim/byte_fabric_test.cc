@@ -37,7 +37,7 @@ TEST(ByteFabricTest, PacketsPassThroughBytesOverAFaultyNetwork) {
   EXPECT_GT(corrupt, 100u);
 }
 
-TEST(ByteFabricTest, WhatAHeaderHasNoRoomForDoesNotArrive) {
+TEST(ByteFabricTest, FieldsWithoutRoomInTheHeaderDoNotArrive) {
   Scheduler scheduler;
   SimLoop network(scheduler);
   base::NoTrace trace;

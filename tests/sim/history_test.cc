@@ -39,7 +39,7 @@ class HistoryTest : public testing::Test {
   History history_;
 };
 
-TEST_F(HistoryTest, WhatIsPromisedIsNoViolation) {
+TEST_F(HistoryTest, AHistoryAsPromisedIsNoViolation) {
   Put(1, 10, 0);
   Get(1, 10, 2);
   Get(2, 10, 4);
@@ -92,7 +92,7 @@ TEST_F(HistoryTest, ContentsInTwoOrdersAreFound) {
   EXPECT_THAT(Violations(), ElementsAre(HasSubstr("one content: ")));
 }
 
-TEST_F(HistoryTest, WhatComesBackWithANodeThatWasGivenUpMayBeReadAgain) {
+TEST_F(HistoryTest, AContentThatReturnsWithAGivenUpNodeMayBeReadAgain) {
   Put(1, 10, 0);
   Put(2, 11, 2);
   Get(3, 10, 4);
@@ -102,7 +102,7 @@ TEST_F(HistoryTest, WhatComesBackWithANodeThatWasGivenUpMayBeReadAgain) {
   EXPECT_THAT(Violations(), IsEmpty());
 }
 
-TEST_F(HistoryTest, WhatOnlyItsCreatorReadsMayLose) {
+TEST_F(HistoryTest, AContentReadOnlyByItsCreatorMayLose) {
   Put(1, 10, 0);
   Put(2, 11, 2);
   Get(2, 11, 3);
@@ -112,7 +112,7 @@ TEST_F(HistoryTest, WhatOnlyItsCreatorReadsMayLose) {
   EXPECT_THAT(Violations(), IsEmpty());
 }
 
-TEST_F(HistoryTest, AReadOfWhatNobodyPutIsFound) {
+TEST_F(HistoryTest, AReadOfNoPutIsFound) {
   Put(1, 10, 5);
   Get(2, 12, 7);
   Get(2, 10, 2);
@@ -127,14 +127,14 @@ TEST_F(HistoryTest, ARefusedContentThatIsSeenIsFound) {
   EXPECT_THAT(Violations(), ElementsAre(HasSubstr("refused: ")));
 }
 
-TEST_F(HistoryTest, WhatWasPutAndIsGoneIsFound) {
+TEST_F(HistoryTest, ALostPutIsFound) {
   Put(1, 10, 0);
   LastGet(1, 0);
   LastGet(2, 0);
   EXPECT_THAT(Violations(), ElementsAre(HasSubstr("not kept: ")));
 }
 
-TEST_F(HistoryTest, WhatWasLostWithItsNodeOrDeletedNeedNotBeKept) {
+TEST_F(HistoryTest, AnObjectLostWithItsNodeOrDeletedNeedNotBeKept) {
   Put(1, 10, 0);
   history_.Lost(1, 5);
   LastGet(2, 0);
@@ -162,19 +162,19 @@ TEST_F(HistoryTest, AnAnswerThatTheContractDoesNotListIsFound) {
   EXPECT_THAT(Violations(), ElementsAre(HasSubstr("not listed: ")));
 }
 
-// Whoever fills it tells of all that may excuse a node.
+// Its writer notes everything that may excuse a node.
 class CompleteHistoryTest : public HistoryTest {
  protected:
   CompleteHistoryTest() { history_.IsComplete(); }
 };
 
-TEST_F(CompleteHistoryTest, WhatWasPutAndIsGoneFromItsNodeIsFound) {
+TEST_F(CompleteHistoryTest, APutThatIsGoneFromItsNodeIsFound) {
   Put(1, 10, 0);
   Get(1, 0, 2);
   EXPECT_THAT(Violations(), ElementsAre(HasSubstr("own: ")));
 }
 
-TEST_F(CompleteHistoryTest, WhatWasPutMayBeGoneFromItsNodeOnceItWasDeletedOrRefusedOrGivenUp) {
+TEST_F(CompleteHistoryTest, APutMayBeGoneFromItsNodeOnceDeletedRefusedOrGivenUp) {
   Put(1, 10, 0);
   Delete(2, 2, Outcome::kFailed);
   Get(1, 0, 4);
@@ -187,7 +187,7 @@ TEST_F(CompleteHistoryTest, WhatWasPutMayBeGoneFromItsNodeOnceItWasDeletedOrRefu
   EXPECT_THAT(Violations(), IsEmpty());
 }
 
-TEST_F(CompleteHistoryTest, ADeletionThatFailedWithoutSayingWhatItDidMayActLater) {
+TEST_F(CompleteHistoryTest, ADeletionThatFailedWithUnknownEffectMayActLater) {
   Delete(2, 0, Outcome::kFailed);
   Put(1, 10, 2);
   Get(1, 0, 4);
@@ -196,7 +196,7 @@ TEST_F(CompleteHistoryTest, ADeletionThatFailedWithoutSayingWhatItDidMayActLater
   EXPECT_THAT(Violations(), ElementsAre(HasSubstr("own: ")));
 }
 
-TEST_F(CompleteHistoryTest, APutThatIsRefusedForWhatWasDeletedIsFound) {
+TEST_F(CompleteHistoryTest, APutRefusedForADeletedObjectIsFound) {
   Put(1, 10, 0, Outcome::kOk, true);
   Put(2, 11, 1, Outcome::kRefused, true);
   Delete(3, 4);
@@ -205,7 +205,7 @@ TEST_F(CompleteHistoryTest, APutThatIsRefusedForWhatWasDeletedIsFound) {
   EXPECT_THAT(Violations(), ElementsAre(HasSubstr("free: ")));
 }
 
-TEST_F(CompleteHistoryTest, APutMayBeRefusedForWhatPerhapsWasNotDeleted) {
+TEST_F(CompleteHistoryTest, APutMayBeRefusedForAnObjectThatMayNotBeDeleted) {
   Put(1, 10, 0);
   Delete(3, 4);  // before anybody else had seen it
   Put(2, 12, 6, Outcome::kRefused, true);
@@ -221,7 +221,7 @@ TEST_F(CompleteHistoryTest, TwoConfirmedPutsOfOneIdAreFound) {
   EXPECT_THAT(Violations(), ElementsAre(HasSubstr("two: ")));
 }
 
-TEST_F(CompleteHistoryTest, InACalmLifeWhatWasConfirmedIsFoundByWhoeverHasPatience) {
+TEST_F(CompleteHistoryTest, APatientGetFindsAConfirmedObjectInACalmLife) {
   Put(1, 10, 0, Outcome::kOk, true);
   history_.Begin({Kind::kGet, Outcome::kNothing, "x", 2, 5, 105});
   EXPECT_THAT(Violations(), IsEmpty());
@@ -229,7 +229,7 @@ TEST_F(CompleteHistoryTest, InACalmLifeWhatWasConfirmedIsFoundByWhoeverHasPatien
   EXPECT_THAT(Violations(), ElementsAre(HasSubstr("seen: ")));
 }
 
-TEST_F(CompleteHistoryTest, ThatTheLastPutIsNotReadAtTheEndIsFound) {
+TEST_F(CompleteHistoryTest, AnUnreadLastPutAtTheEndIsFound) {
   Put(1, 10, 0);
   Get(2, 10, 2);
   Delete(2, 4);
@@ -239,15 +239,15 @@ TEST_F(CompleteHistoryTest, ThatTheLastPutIsNotReadAtTheEndIsFound) {
   EXPECT_THAT(Violations(), ElementsAre(HasSubstr("not kept: "), HasSubstr("own: ")));
 }
 
-TEST_F(CompleteHistoryTest, ADeletionThatDoesNotFindWhatStandsIsFound) {
+TEST_F(CompleteHistoryTest, ADeletionThatMissesAStandingObjectIsFound) {
   Put(1, 10, 0, Outcome::kOk, true);
   Delete(3, 4, Outcome::kNothing);
   EXPECT_THAT(Violations(), ElementsAre(HasSubstr("found: ")));
 }
 
-TEST_F(CompleteHistoryTest, ADeletionNeedNotFindWhatWasNotConfirmedOrMayBeDeletedOrLost) {
+TEST_F(CompleteHistoryTest, ADeletionMayMissUnconfirmedDeletedOrLostObjects) {
   Put(1, 10, 0);
-  Delete(3, 2, Outcome::kNothing);  // nobody was told that it is known
+  Delete(3, 2, Outcome::kNothing);  // no client learned that it is known
   Put(2, 11, 4, Outcome::kOk, true);
   Delete(3, 6);
   Delete(2, 6, Outcome::kNothing);  // the other was faster
@@ -257,7 +257,7 @@ TEST_F(CompleteHistoryTest, ADeletionNeedNotFindWhatWasNotConfirmedOrMayBeDelete
   EXPECT_THAT(Violations(), IsEmpty());
 }
 
-TEST_F(CompleteHistoryTest, ADirectoryThatForgotFindsWhatWasKnownBeforeOrSaysThatItLearns) {
+TEST_F(CompleteHistoryTest, AForgetfulDirectoryFindsEarlierObjectsOrReportsThatItLearns) {
   Put(1, 10, 0, Outcome::kOk, true);
   history_.DirectoryForgot(4, 5);
   Delete(3, 6, Outcome::kFailed);
@@ -269,7 +269,7 @@ TEST_F(CompleteHistoryTest, ADirectoryThatForgotFindsWhatWasKnownBeforeOrSaysTha
   EXPECT_THAT(Violations(), IsEmpty());
 }
 
-TEST_F(CompleteHistoryTest, WhatIsPutWhileTheDirectoryLearnsMayLoseAndWhatIsOlderMayNot) {
+TEST_F(CompleteHistoryTest, APutWhileTheDirectoryLearnsMayLoseButNotAnOlderOne) {
   Put(1, 10, 0, Outcome::kOk, true);
   history_.DirectoryForgot(4, 5);
   Put(2, 11, 6, Outcome::kOk, true);
@@ -282,7 +282,7 @@ TEST_F(CompleteHistoryTest, WhatIsPutWhileTheDirectoryLearnsMayLoseAndWhatIsOlde
   EXPECT_THAT(Violations(), ElementsAre(HasSubstr("own: ")));
 }
 
-TEST_F(CompleteHistoryTest, WhatIsPutBeforeANodeThatWasCutOffIsBackMayLoseItsIdToWhatThatHas) {
+TEST_F(CompleteHistoryTest, APutMayLoseItsIdToTheContentOfAReturningNode) {
   Put(1, 10, 0, Outcome::kOk, true);
   history_.DirectoryForgot(4, 5);
   history_.DirectoryKnows(8);
@@ -293,7 +293,7 @@ TEST_F(CompleteHistoryTest, WhatIsPutBeforeANodeThatWasCutOffIsBackMayLoseItsIdT
   EXPECT_THAT(Violations(), IsEmpty());
 }
 
-TEST_F(CompleteHistoryTest, WhoWasCutOffWhileTheDirectoryForgotMayStillReadWhatAnotherContentHasReplaced) {
+TEST_F(CompleteHistoryTest, ANodeCutOffWhileTheDirectoryForgotMayReadAReplacedContent) {
   Put(1, 10, 0, Outcome::kOk, true);
   Get(2, 10, 2);
   history_.DirectoryForgot(4, 5);
@@ -327,7 +327,7 @@ TEST_F(CompleteHistoryTest, APutThatFailedHoldsItsIdNoMoreOnceItsNodeHasToldAll)
   EXPECT_THAT(Violations(), ElementsAre(HasSubstr("free: ")));
 }
 
-TEST_F(CompleteHistoryTest, APutMayBeRefusedForWhatADeletionDidNotKnowOfWhileTheDirectoryLearnt) {
+TEST_F(CompleteHistoryTest, APutMayBeRefusedForAnObjectMissedByADeletionWhileTheDirectoryLearned) {
   Put(1, 10, 2, Outcome::kOk, true);
   history_.DirectoryForgot(1, 5);
   Put(2, 11, 6, Outcome::kOk, true);
@@ -337,7 +337,7 @@ TEST_F(CompleteHistoryTest, APutMayBeRefusedForWhatADeletionDidNotKnowOfWhileThe
   EXPECT_THAT(Violations(), IsEmpty());
 }
 
-TEST_F(CompleteHistoryTest, APutMayBeRefusedForWhatWasGivenUpWhenItsIdWasDeleted) {
+TEST_F(CompleteHistoryTest, APutMayBeRefusedForAnObjectGivenUpWhenItsIdWasDeleted) {
   Put(1, 10, 0, Outcome::kOk, true);
   history_.Lost(1, 2);
   Put(2, 11, 4, Outcome::kOk, true);
@@ -346,7 +346,7 @@ TEST_F(CompleteHistoryTest, APutMayBeRefusedForWhatWasGivenUpWhenItsIdWasDeleted
   EXPECT_THAT(Violations(), IsEmpty());
 }
 
-TEST_F(CompleteHistoryTest, WhatWasPutOnANodeThatLeftInOrderIsKeptElsewhere) {
+TEST_F(CompleteHistoryTest, APutOnANodeThatLeftInOrderIsKeptElsewhere) {
   Put(1, 10, 0);
   history_.Left(1, 4, 6);
   Get(1, 0, 8);  // it asked no other node
@@ -355,7 +355,7 @@ TEST_F(CompleteHistoryTest, WhatWasPutOnANodeThatLeftInOrderIsKeptElsewhere) {
   EXPECT_THAT(Violations(), IsEmpty());
 }
 
-TEST_F(CompleteHistoryTest, WhatGoesWithANodeThatLeftInOrderIsFoundUnlessSomeOtherNodeWasLost) {
+TEST_F(CompleteHistoryTest, ALossByAnOrderlyLeaveIsFoundUnlessAnotherNodeWasLost) {
   Put(1, 10, 0);
   history_.Left(1, 4, 6);
   history_.Lost(1, 8);  // a later life
@@ -365,7 +365,7 @@ TEST_F(CompleteHistoryTest, WhatGoesWithANodeThatLeftInOrderIsFoundUnlessSomeOth
   EXPECT_THAT(Violations(), IsEmpty());
 }
 
-TEST_F(CompleteHistoryTest, WhoWasCutOffWhileTheDirectoryForgotMayStillReadWhatIsDeleted) {
+TEST_F(CompleteHistoryTest, ANodeCutOffWhileTheDirectoryForgotMayReadADeletedObject) {
   Put(1, 10, 0);
   Get(2, 10, 2);
   history_.DirectoryForgot(4, 5);

@@ -88,7 +88,7 @@ TEST_F(SimFabricTest, JitterKeepsTheOrderAndReorderingDoesNot) {
   ExpectNothingDisappeared();
 }
 
-TEST_F(SimFabricTest, FaultsComeAsOftenAsAsked) {
+TEST_F(SimFabricTest, FaultsComeAtTheGivenRates) {
   LinkOptions link;
   link.loss = 0.1;
   link.duplicate = 0.05;
@@ -268,7 +268,7 @@ TEST_F(SimFabricTest, ThePayloadIsCopiedDuringSendAndNoMemoryStaysNoMemory) {
   EXPECT_EQ(lengths, (std::vector<uint32_t>{1, 4000}));
 }
 
-TEST_F(SimFabricTest, ADroppedPortReceivesNothingAndARestartedOneWhatWasOnTheWay) {
+TEST_F(SimFabricTest, OnlyARestartedPortReceivesPacketsOnTheWay) {
   Build(LinkOptions());
   host(0).Send(host(1), 1);
   host(1).port.reset();

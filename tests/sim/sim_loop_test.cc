@@ -103,7 +103,7 @@ TEST_F(SimLoopTest, TasksThatWaitForTheProcessorKeepTheirOrder) {
   EXPECT_EQ(log_, "early@10 late@10 ");
 }
 
-TEST_F(SimLoopTest, WhatIsAskedForBeforeSpendLeavesEarlierAndAfterItThen) {
+TEST_F(SimLoopTest, TasksPostedBeforeSpendRunEarlierThanThosePostedAfter) {
   a_ = node_.RunAt(At(0), [this] {
     b_ = nic_.Post(Note("before"));
     node_.Spend(Microseconds(10));
@@ -141,7 +141,7 @@ TEST_F(SimLoopTest, LoopsWithTasksOfOneTimeRunThemInTheOrderAsked) {
   EXPECT_EQ(log_, "a@1 b@1 c@1 d@1 ");
 }
 
-TEST_F(SimLoopTest, ASignalCountsFromTheSpentTimeOfWhoRaisesIt) {
+TEST_F(SimLoopTest, ASignalCountsFromTheSpentTimeOfItsRaiser) {
   const auto signal = nic_.MakeSignal(Note("signal"));
   a_ = node_.RunAt(At(0), [&] {
     node_.Spend(Microseconds(10));
@@ -198,7 +198,7 @@ TEST_F(SimLoopTest, SpendingTheTimeOfAnotherLoopIsAMistake) {
   EXPECT_DEATH(scheduler_.Run(), "does not run");
 }
 
-TEST_F(SimLoopTest, RunUntilRunsWhatStartsByThenAndStopsThere) {
+TEST_F(SimLoopTest, RunUntilRunsTasksThatStartByThenAndStopsThere) {
   a_ = node_.RunAt(At(5), Note("a"));
   b_ = node_.RunAt(At(6), Note("b"));
   scheduler_.RunUntil(At(5));
@@ -220,7 +220,7 @@ TEST_F(SimLoopTest, RunUntilDoneStopsAtOnceOrAtItsLimit) {
   EXPECT_TRUE(scheduler_.Now() == At(50));
 }
 
-TEST_F(SimLoopTest, RunUntilIdleGivesUpAfterItsMostTasks) {
+TEST_F(SimLoopTest, RunUntilIdleGivesUpAfterItsMaximumOfTasks) {
   std::function<void()> again = [&] { a_ = node_.RunAfter(Microseconds(1), [&] { again(); }); };
   again();
   EXPECT_FALSE(scheduler_.RunUntilIdle(100));

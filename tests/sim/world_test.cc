@@ -3,9 +3,9 @@
 //
 //   TOKAMAK_SEEDS=1000-1499 bazel test //tests/sim:world_test
 //
-// ci/worlds runs many. TOKAMAK_TRIALS=burst,stall leaves only these trials (sim/worlds/trials.h). A life
-// that fails prints its seed; TOKAMAK_SEEDS=N repeats it, and TOKAMAK_DESCRIBE=object1 prints what
-// was asked about that object.
+// ci/worlds runs many. TOKAMAK_TRIALS=burst,stall leaves only these trials (sim/worlds/trials.h). A
+// life that fails prints its seed; TOKAMAK_SEEDS=N repeats it, and TOKAMAK_DESCRIBE=object1 prints
+// the calls about that object.
 #include "sim/worlds/world.h"
 
 #include <algorithm>

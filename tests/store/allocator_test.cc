@@ -91,7 +91,7 @@ TEST(AllocatorDeathTest, FreeingTwiceIsACheck) {
   EXPECT_DEATH(allocator.Free(a), "freed twice");
 }
 
-TEST(AllocatorDeathTest, FreeingWhatWasNeverGivenOutIsACheck) {
+TEST(AllocatorDeathTest, FreeingAnUnallocatedOffsetIsACheck) {
   Allocator allocator(1 << 20);
   Allocation a = *allocator.Allocate(100);
   a.offset += 64;
@@ -213,7 +213,7 @@ class PricedArena {
 
   using Bill = std::pair<uint64_t, uint64_t>;  // price, bytes in use
 
-  // What the cheapest run costs, by looking at all: from each unit on, as far as need be.
+  // The cost of the cheapest run, by looking at all: from each unit on, as far as need be.
   std::optional<Bill> Cheapest(uint64_t size) const {
     std::optional<Bill> best;
     for (uint64_t begin = 0; begin < kUnits; ++begin) {
@@ -272,7 +272,7 @@ class PricedArena {
   std::map<uint32_t, uint64_t> prices_;  // by block
 };
 
-TEST(AllocatorTest, TheRunFoundIsTheCheapestThereIs) {
+TEST(AllocatorTest, TheRunFoundIsTheCheapest) {
   int found = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);

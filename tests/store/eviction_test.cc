@@ -48,7 +48,7 @@ TEST_F(EvictionOrderTest, OffersPulledCopiesBeforeOlderObjectsCreatedHere) {
   EXPECT_EQ(order.Next(), &ours);
 }
 
-TEST_F(EvictionOrderTest, OnlyACacheOffersWhatWasCreatedHere) {
+TEST_F(EvictionOrderTest, OnlyACacheOffersObjectsCreatedHere) {
   EvictionOrder order(/*cache=*/false);
   Object &ours = Sealed(Origin::kCreatedHere), &copy = Sealed(Origin::kPulled, 128);
   order.Add(ours);

@@ -24,7 +24,7 @@ TEST(StreamHashTest, AgreesWithXxh64) {
   EXPECT_EQ(HashOf("Nobody inspects the spammish repetition"), 0xfbcea83c8a378bf1u);
 }
 
-TEST(StreamHashTest, HowTheStreamIsCutDoesNotMatter) {
+TEST(StreamHashTest, TheHashDoesNotDependOnHowTheStreamIsCut) {
   base::Random random(7);
   std::vector<uint8_t> bytes(5000);
   for (uint8_t& b : bytes) b = static_cast<uint8_t>(random.Next());

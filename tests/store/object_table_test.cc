@@ -25,7 +25,7 @@ class ObjectTableTest : public testing::Test {
   ObjectTable table_;
 };
 
-TEST_F(ObjectTableTest, FindsWhatWasInsertedAndNothingElse) {
+TEST_F(ObjectTableTest, FindsExactlyTheInsertedObjects) {
   Object& object = Insert("x");
   EXPECT_EQ(table_.Find(Id("x")), &object);
   EXPECT_EQ(table_.Find(Id("y")), nullptr);
@@ -62,7 +62,7 @@ TEST_F(ObjectTableTest, AnOwnerCannotGiveBackThePinOfAnother) {
   EXPECT_EQ(table_.counts().pins, 0u);
 }
 
-TEST_F(ObjectTableTest, KnowsWhatEachCreatorHasNotSealed) {
+TEST_F(ObjectTableTest, KnowsTheUnsealedObjectsOfEachCreator) {
   Insert("x");
   Insert("y", kBob);
   Object& z = Insert("z");

@@ -1,5 +1,5 @@
-// What every get begins with costs little or nothing: looking for an object, mostly for one that is
-// not here, and waiting. And who puts without a name pays for none.
+// The first steps of every get cost little or nothing: looking for an object, mostly for one that
+// is not here, and waiting. And a put without a name pays for none.
 #include <memory>
 #include <vector>
 
@@ -14,7 +14,7 @@ namespace {
 
 using support::Allocations;
 
-TEST_F(StoreTest, LookingAllocatesNothing) {
+TEST_F(StoreTest, LookingForAnObjectAllocatesNothing) {
   Put("here", 100);
   ASSERT_TRUE(Create("unsealed", 100).ok());
   const base::ObjectId here = Id("here"), unsealed = Id("unsealed"), missing = Id("missing");

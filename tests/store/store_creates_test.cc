@@ -1,4 +1,4 @@
-// Creates that wait for room: who is served when, and what those are told who are not.
+// Creates that wait for room: the order in which they are served, and the errors of the others.
 #include <memory>
 #include <string>
 #include <utility>
@@ -47,7 +47,7 @@ class StoreCreatesTest : public StoreTest {
   std::vector<base::Pending> pending_;
 };
 
-TEST_F(StoreCreatesTest, WithRoomItAnswersSoonButNotInsideTheCall) {
+TEST_F(StoreCreatesTest, ACreateWithRoomAnswersSoonButNotInsideTheCall) {
   Later("x", 100);
   EXPECT_THAT(created_, IsEmpty());
   scheduler_.RunFor(base::Duration());
@@ -57,7 +57,7 @@ TEST_F(StoreCreatesTest, WithRoomItAnswersSoonButNotInsideTheCall) {
   EXPECT_EQ(store_->Seal(Id("x"), bob_), absl::OkStatus());
 }
 
-TEST_F(StoreCreatesTest, WaitsUntilMemoryIsFreed) {
+TEST_F(StoreCreatesTest, ACreateWaitsUntilMemoryIsFreed) {
   Fill();
   Later("x", kPart);
   RunABit();
@@ -69,7 +69,7 @@ TEST_F(StoreCreatesTest, WaitsUntilMemoryIsFreed) {
   EXPECT_EQ(store_->statistics().waiting_creates, 0u);
 }
 
-TEST_F(StoreCreatesTest, WhatHasWaitedHasItsName) {
+TEST_F(StoreCreatesTest, ACreateThatHasWaitedKeepsItsName) {
   Fill();
   const auto pending =
       store_->CreateLater({Id("x"), kPart, 0, bob_, Name("x")}, In(base::Seconds(1)), [](const auto&) {});
@@ -78,7 +78,7 @@ TEST_F(StoreCreatesTest, WhatHasWaitedHasItsName) {
   EXPECT_EQ(store_->Stat(Id("x"))->name.text(), "x");
 }
 
-TEST_F(StoreCreatesTest, WaitsUntilACopyIsReadNoMore) {
+TEST_F(StoreCreatesTest, ACreateWaitsUntilACopyIsReadNoMore) {
   Put("copy", kCapacity, Origin::kPulled);
   ASSERT_TRUE(store_->Acquire(Id("copy"), alice_).ok());
   Later("x", 100);
@@ -90,7 +90,7 @@ TEST_F(StoreCreatesTest, WaitsUntilACopyIsReadNoMore) {
   EXPECT_FALSE(Has("copy"));
 }
 
-TEST_F(StoreCreatesTest, AtTheDeadlineItFailsAndNamesWhoHoldsTheMemory) {
+TEST_F(StoreCreatesTest, ACreateFailsAtItsDeadlineAndNamesTheHoldersOfMemory) {
   const Owner trainer = store_->NewOwner("pid 7 trainer"), reader = store_->NewOwner("pid 8 reader");
   Put("copy", kCapacity / 4, Origin::kPulled);
   ASSERT_TRUE(store_->Acquire(Id("copy"), reader).ok());
@@ -106,7 +106,7 @@ TEST_F(StoreCreatesTest, AtTheDeadlineItFailsAndNamesWhoHoldsTheMemory) {
   EXPECT_EQ(store_->statistics().creates_refused, 1u);
 }
 
-TEST_F(StoreCreatesTest, TheFirstToComeIsServedFirst) {
+TEST_F(StoreCreatesTest, CreatesAreServedInTheirOrder) {
   Fill();
   for (const char* name : {"a", "b", "c"}) Later(name, kPart);
   for (int part = 0; part < 3; ++part) {
@@ -159,7 +159,7 @@ TEST_F(StoreCreatesTest, WithoutWaitingACreateForWhichThereIsNoRoomIsNotCountedA
   EXPECT_FALSE(store_->CreateIfRoom({Id("z"), kPart - 64, 0, bob_}).has_value());
 }
 
-TEST_F(StoreCreatesTest, RoomThatWasNotThereIsFoundOnceItAppears) {
+TEST_F(StoreCreatesTest, MissingRoomIsFoundOnceItAppears) {
   Put("a", kCapacity / 4, Origin::kPulled);
   Put("wall", kCapacity / 2);
   Put("b", kCapacity / 4, Origin::kPulled);
@@ -170,7 +170,7 @@ TEST_F(StoreCreatesTest, RoomThatWasNotThereIsFoundOnceItAppears) {
   EXPECT_TRUE(Create("x", kCapacity / 2 + 64).ok());
 }
 
-TEST_F(StoreCreatesTest, WhenTheFirstGivesUpTheNextIsServed) {
+TEST_F(StoreCreatesTest, TheNextCreateIsServedWhenTheFirstGivesUp) {
   Fill();
   Later("large", 2 * kPart, bob_, base::Seconds(1));
   for (const char* name : {"a", "b", "c"}) Later(name, kPart);
@@ -182,7 +182,7 @@ TEST_F(StoreCreatesTest, WhenTheFirstGivesUpTheNextIsServed) {
   EXPECT_THAT(created_, ElementsAre("a", "b", "c"));
 }
 
-TEST_F(StoreCreatesTest, WhatWaitingWouldNotHelpFailsAtOnce) {
+TEST_F(StoreCreatesTest, ACreateThatWaitingCannotHelpFailsAtOnce) {
   Fill();
   Later("0", 100);
   Later("too large", kCapacity + 1);
@@ -191,7 +191,7 @@ TEST_F(StoreCreatesTest, WhatWaitingWouldNotHelpFailsAtOnce) {
   EXPECT_THAT(failed_, ElementsAre("0", "too large", "absurd"));
 }
 
-TEST_F(StoreCreatesTest, OfTwoThatWaitForOneIdTheSecondFails) {
+TEST_F(StoreCreatesTest, TheSecondOfTwoCreatesThatWaitForOneIdFails) {
   Fill();
   Later("x", kPart);
   Later("x", kPart);
@@ -203,7 +203,7 @@ TEST_F(StoreCreatesTest, OfTwoThatWaitForOneIdTheSecondFails) {
   EXPECT_EQ(last_.status().code(), absl::StatusCode::kAlreadyExists);
 }
 
-TEST_F(StoreCreatesTest, ADroppedOneCreatesNothing) {
+TEST_F(StoreCreatesTest, ADroppedCreateCreatesNothing) {
   Fill();
   Later("x", kPart);
   Later("y", kPart);
@@ -252,7 +252,7 @@ TEST_F(StoreCreatesTest, ACallbackMayDropTheOthersAndTheStore) {
   EXPECT_EQ(store_, nullptr);
 }
 
-TEST_F(StoreCreatesTest, OneThatOutlivesTheStoreDoesNothing) {
+TEST_F(StoreCreatesTest, ACreateThatOutlivesTheStoreDoesNothing) {
   Fill();
   Later("x", kPart);
   store_.reset();
@@ -263,7 +263,7 @@ TEST_F(StoreCreatesTest, OneThatOutlivesTheStoreDoesNothing) {
 
 // ---- who holds what
 
-TEST_F(StoreCreatesTest, UsageSaysWhoHoldsWhatTheLargestFirst) {
+TEST_F(StoreCreatesTest, UsageNamesHoldersTheLargestFirst) {
   const Owner one = store_->NewOwner("one"), other = store_->NewOwner("other"), again = store_->NewOwner("one");
   ASSERT_TRUE(store_->Create(Id("open"), 1000, 0, one).ok());
   ASSERT_TRUE(store_->CreateAndSeal({Id("kept"), AsBytes("12345"), {}}, again).ok());
@@ -285,7 +285,7 @@ TEST_F(StoreCreatesTest, UsageSaysWhoHoldsWhatTheLargestFirst) {
   EXPECT_EQ(usage[0].label, "other") << "what is deleted is held by who reads it";
 }
 
-TEST_F(StoreCreatesTest, WhatProgramsThatHaveEndedLeftIsOneEntry) {
+TEST_F(StoreCreatesTest, LeftoversOfEndedProgramsAreOneEntry) {
   for (const char* label : {"pid 1", "pid 2"}) {
     const Owner who = store_->NewOwner(label);
     ASSERT_TRUE(store_->CreateAndSeal({Id(label), AsBytes("12345"), {}}, who).ok());
@@ -317,7 +317,7 @@ class QuotaTest : public StoreCreatesTest {
   Owner program_{};
 };
 
-TEST_F(QuotaTest, WhatIsUnsealedAndPinnedTogetherStaysWithinIt) {
+TEST_F(QuotaTest, UnsealedAndPinnedBytesTogetherStayWithinTheQuota) {
   ASSERT_TRUE(store_->Create(Id("x"), kQuota / 2, 0, program_).ok());
   const absl::Status status = store_->Create(Id("y"), kQuota / 2 + 1, 0, program_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
@@ -329,7 +329,7 @@ TEST_F(QuotaTest, WhatIsUnsealedAndPinnedTogetherStaysWithinIt) {
   EXPECT_TRUE(store_->CreateAndSeal({Id("z"), AsBytes("at once"), {}}, program_).ok()) << "holds nothing";
 }
 
-TEST_F(QuotaTest, SealingAndReleasingGiveItBack) {
+TEST_F(QuotaTest, SealingAndReleasingReturnQuota) {
   ASSERT_TRUE(store_->Create(Id("x"), kQuota, 0, program_).ok());
   ASSERT_TRUE(store_->Seal(Id("x"), program_).ok());
   ASSERT_TRUE(store_->Acquire(Id("x"), program_).ok());
@@ -338,7 +338,7 @@ TEST_F(QuotaTest, SealingAndReleasingGiveItBack) {
   EXPECT_TRUE(store_->Create(Id("y"), kQuota, 0, program_).ok());
 }
 
-TEST_F(QuotaTest, WhatAConnectionLeftUnsealedCountsForItsProgramUntilItIsGivenBack) {
+TEST_F(QuotaTest, AnAbandonedUnsealedObjectCountsForItsProgramUntilItIsReturned) {
   const Owner keeper = store_->NewOwner();
   ASSERT_TRUE(store_->Create(Id("x"), kQuota - 100, 0, program_).ok());
   ASSERT_TRUE(store_->AbandonOwner(program_, keeper));
@@ -356,7 +356,7 @@ TEST_F(QuotaTest, WhatAConnectionLeftUnsealedCountsForItsProgramUntilItIsGivenBa
   EXPECT_TRUE(store_->Create(Id("z"), kQuota, 0, store_->NewOwner("pid 1 program")).ok());
 }
 
-TEST_F(QuotaTest, TwoConnectionsOfAProgramShareItAndAnotherProgramHasItsOwn) {
+TEST_F(QuotaTest, TheConnectionsOfAProgramShareItsQuota) {
   ASSERT_TRUE(store_->Create(Id("x"), kQuota, 0, program_).ok());
   EXPECT_FALSE(store_->Create(Id("y"), 1, 0, store_->NewOwner("pid 1 program")).ok());
   EXPECT_TRUE(store_->Create(Id("y"), kQuota, 0, store_->NewOwner("pid 2 program")).ok());
@@ -386,7 +386,7 @@ TEST_F(QuotaTest, AnOwnerMayHaveALimitOfItsOwn) {
   store_->DropOwner(other);
 }
 
-TEST_F(QuotaTest, AGetSaysWhichObjectItRefused) {
+TEST_F(QuotaTest, AGetNamesTheObjectThatItRefuses) {
   std::vector<GetEntry> entries;
   const auto get = store_->GetLater({Id("a"), Id("b")}, In(base::Seconds(1)), program_,
                                     [&](absl::Span<const GetEntry> got) { entries.assign(got.begin(), got.end()); });
@@ -408,7 +408,7 @@ TEST_F(QuotaTest, ACreateThatWaitsIsRefusedAtOnceToo) {
 
 // ---- a store that is closed to puts
 
-TEST_F(StoreCreatesTest, WhileItIsClosedToPutsNothingIsCreatedOrSealed) {
+TEST_F(StoreCreatesTest, AStoreClosedToPutsCreatesAndSealsNothing) {
   ASSERT_EQ(Create("unsealed", 100), absl::OkStatus());
   ASSERT_EQ(Create("copy", 100, Origin::kPulled), absl::OkStatus());
   store_->CloseToPuts(absl::UnavailableError("it leaves"));
@@ -428,7 +428,7 @@ TEST_F(StoreCreatesTest, WhileItIsClosedToPutsNothingIsCreatedOrSealed) {
   EXPECT_EQ(store_->Seal(Id("unsealed"), alice_), absl::OkStatus());
 }
 
-TEST_F(StoreCreatesTest, WhenItIsClosedToPutsThoseWhoWaitForRoomAreTold) {
+TEST_F(StoreCreatesTest, ClosingToPutsEndsCreatesThatWaitForRoom) {
   Fill();
   for (const char* name : {"a", "b", "c", "d", "e", "f"}) Later(name, kPart);
   RunABit();

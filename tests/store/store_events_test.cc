@@ -1,4 +1,4 @@
-// What the store tells later: events to subscribers, and hashes.
+// Later answers of the store: events to subscribers, and hashes.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -28,7 +28,7 @@ class StoreEventsTest : public StoreTest {
   std::vector<Event> events_;
 };
 
-TEST_F(StoreEventsTest, ASubscriberHearsWhatHappenedInOrder) {
+TEST_F(StoreEventsTest, ASubscriberHearsEventsInOrder) {
   const auto subscription = Subscribe();
   Put("x", 100);
   Put("y", 50, Origin::kPulled);
@@ -48,7 +48,7 @@ TEST_F(StoreEventsTest, ASubscriberHearsWhatHappenedInOrder) {
   EXPECT_EQ(events_[3].id, Id("y"));
 }
 
-TEST_F(StoreEventsTest, AnEventHasTheNameOfItsObjectAlsoWhenThatIsGone) {
+TEST_F(StoreEventsTest, AnEventHasTheNameOfItsObjectEvenWhenThatIsGone) {
   const auto subscription = Subscribe();
   ASSERT_TRUE(store_->CreateAndSeal({Id("x"), AsBytes("1"), {}, Name("x")}, alice_).ok());
   Put("unnamed", 100);
@@ -61,7 +61,7 @@ TEST_F(StoreEventsTest, AnEventHasTheNameOfItsObjectAlsoWhenThatIsGone) {
   EXPECT_EQ(events_[2].name.text(), "x");
 }
 
-TEST_F(StoreEventsTest, WhatIsNeverSealedIsNeverHeardOf) {
+TEST_F(StoreEventsTest, AnUnsealedObjectCausesNoEvent) {
   const auto subscription = Subscribe();
   ASSERT_TRUE(Create("x", 100).ok());
   ASSERT_TRUE(store_->Abort(Id("x"), alice_).ok());
@@ -143,14 +143,14 @@ TEST_F(StoreHashTest, ALargeObjectIsHashedInManyTasksAndPinnedMeanwhile) {
   EXPECT_EQ(store_->Evict(1).objects, 1u);
 }
 
-TEST_F(StoreHashTest, AnObjectThatIsNotHereIsNotFound) {
+TEST_F(StoreHashTest, AMissingObjectIsNotFound) {
   const auto handle = Hash("x");
   scheduler_.RunUntilIdle();
   ASSERT_TRUE(hash_.has_value());
   EXPECT_EQ(hash_->status().code(), absl::StatusCode::kNotFound);
 }
 
-TEST_F(StoreHashTest, WhateverIsDueRunsBetweenTwoSlicesOfManyHashes) {
+TEST_F(StoreHashTest, OtherTasksRunBetweenTheSlicesOfManyHashes) {
   ASSERT_TRUE(store_->CreateCopy({Id("x"), base::Generation{7}}, base::kMaxCopyPerTask, 0, alice_).ok());
   ASSERT_TRUE(store_->Seal(Id("x"), alice_).ok());
   int done = 0;
@@ -169,7 +169,7 @@ TEST_F(StoreHashTest, WhateverIsDueRunsBetweenTwoSlicesOfManyHashes) {
   EXPECT_LE(done_before, 11);
 }
 
-TEST_F(StoreHashTest, ThoseWhoAskTakeTurnsSliceBySlice) {
+TEST_F(StoreHashTest, AskersTakeTurnsSliceBySlice) {
   ASSERT_TRUE(store_->CreateCopy({Id("large"), base::Generation{7}}, 3 * base::kMaxCopyPerTask, 0, alice_).ok());
   ASSERT_TRUE(store_->Seal(Id("large"), alice_).ok());
   ASSERT_TRUE(store_->CreateAndSeal({Id("small"), AsBytes("text"), {}}, alice_).ok());

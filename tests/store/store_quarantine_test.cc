@@ -45,7 +45,7 @@ TEST_F(StoreQuarantineTest, TheIdIsFreeAtOnce) {
   EXPECT_EQ(store_->statistics().lost(), 0);
 }
 
-TEST_F(StoreQuarantineTest, SealedObjectsAndPinsOfTheAbandonedAreAsIfDropped) {
+TEST_F(StoreQuarantineTest, AnAbandonedOwnersSealedObjectsStayAndItsPinsEnd) {
   Put("sealed", 100);
   ASSERT_TRUE(store_->Acquire(Id("sealed"), alice_).ok());
   EXPECT_FALSE(store_->AbandonOwner(alice_, keeper_));
@@ -54,7 +54,7 @@ TEST_F(StoreQuarantineTest, SealedObjectsAndPinsOfTheAbandonedAreAsIfDropped) {
   EXPECT_EQ(store_->statistics().pins, 0u);
 }
 
-TEST_F(StoreQuarantineTest, AKeeperKeepsForSeveral) {
+TEST_F(StoreQuarantineTest, AKeeperMayKeepForSeveralOwners) {
   ASSERT_TRUE(Create("a", 100).ok());
   ASSERT_TRUE(store_->Create(Id("b"), 100, 0, bob_).ok());
   ASSERT_TRUE(store_->AbandonOwner(alice_, keeper_));

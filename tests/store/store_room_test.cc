@@ -39,7 +39,7 @@ TEST_F(StoreRoomTest, ReadingAndTouchingKeepAnObject) {
   EXPECT_TRUE(Has("a") && Has("b") && Has("d"));
 }
 
-TEST_F(StoreRoomTest, WhatWasCreatedHereIsKept) {
+TEST_F(StoreRoomTest, ObjectsCreatedHereAreKept) {
   Put("ours", kCapacity);
   const absl::Status status = Create("x", 100);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
@@ -49,7 +49,7 @@ TEST_F(StoreRoomTest, WhatWasCreatedHereIsKept) {
   EXPECT_TRUE(Has("ours"));
 }
 
-TEST_F(StoreRoomTest, PulledCopiesGoAroundWhatIsKept) {
+TEST_F(StoreRoomTest, PulledCopiesAreEvictedAroundKeptObjects) {
   PutCopy("a", kCapacity / 4);
   Put("ours", kCapacity / 4);
   PutCopy("b", kCapacity / 2);
@@ -58,7 +58,7 @@ TEST_F(StoreRoomTest, PulledCopiesGoAroundWhatIsKept) {
   EXPECT_FALSE(Has("b"));
 }
 
-TEST_F(StoreRoomTest, NothingIsEvictedWhereAPinIsInTheWay) {
+TEST_F(StoreRoomTest, NothingIsEvictedAroundAPin) {
   std::vector<std::string> names;
   for (int i = 0; i < 25; ++i) names.push_back(std::to_string(i));
   for (const std::string& name : names) PutCopy(name, kCapacity / 25 / 64 * 64);
@@ -70,7 +70,7 @@ TEST_F(StoreRoomTest, NothingIsEvictedWhereAPinIsInTheWay) {
   EXPECT_TRUE(Create("x", kCapacity * 18 / 25).ok());
 }
 
-TEST_F(StoreRoomTest, OfTheRunsThatFitTheOneUsedLongestAgoGoes) {
+TEST_F(StoreRoomTest, TheRunUsedLongestAgoIsEvicted) {
   for (int i = 0; i < 8; ++i) PutCopy(std::to_string(i), kCapacity / 8);
   for (const char* even : {"0", "2", "4", "6"}) ASSERT_TRUE(store_->Touch(Id(even)).ok());
   // Each run of three has two of those touched, and the pair touched first is in this one.
@@ -79,7 +79,7 @@ TEST_F(StoreRoomTest, OfTheRunsThatFitTheOneUsedLongestAgoGoes) {
   for (const char* other : {"3", "4", "5", "6", "7"}) EXPECT_TRUE(Has(other)) << other;
 }
 
-TEST_F(StoreRoomTest, AnOldObjectStaysWhereItsNeighbourAloneMakesTheRoom) {
+TEST_F(StoreRoomTest, AnOldObjectStaysIfItsNeighbourAloneMakesTheRoom) {
   PutCopy("small", 64);
   PutCopy("large", kCapacity / 2);
   PutCopy("rest", kCapacity / 2 - 64);
@@ -109,7 +109,7 @@ TEST_F(StoreRoomTest, PinnedAndUnsealedObjectsAreNotEvicted) {
   EXPECT_EQ(store_->statistics().creates_refused, 1u);
 }
 
-TEST_F(StoreRoomTest, WhatIsPinnedHereIsNotEvictedUntilItIsUnpinnedOrDeleted) {
+TEST_F(StoreRoomTest, AnObjectPinnedHereIsNotEvictedUntilUnpinnedOrDeleted) {
   Put("a", kCapacity / 2, Origin::kPulled);
   Put("b", kCapacity / 2, Origin::kPulled);
   ASSERT_TRUE(store_->PinHere(Id("a")).ok());
@@ -134,7 +134,7 @@ TEST_F(StoreRoomTest, WhatIsPinnedHereIsNotEvictedUntilItIsUnpinnedOrDeleted) {
   EXPECT_EQ(store_->statistics().used_bytes, 0u);
 }
 
-TEST_F(StoreRoomTest, NothingIsEvictedWhereItCannotHelp) {
+TEST_F(StoreRoomTest, NothingIsEvictedInVain) {
   Put("pinned", kCapacity / 2);
   ASSERT_TRUE(store_->Acquire(Id("pinned"), bob_).ok());
   PutCopy("victim", 1000);
@@ -154,7 +154,7 @@ TEST_F(StoreRoomTest, AnObjectLargerThanTheStoreNamesTheRemedy) {
   EXPECT_TRUE(Has("innocent"));
 }
 
-TEST_F(StoreRoomTest, EvictFreesWhatIsAskedForOrAllThereIs) {
+TEST_F(StoreRoomTest, EvictFreesTheRequestedBytesOrEverything) {
   for (int i = 0; i < 10; ++i) PutCopy(std::to_string(i), kTenth);
   EXPECT_EQ(store_->Evict(0).objects, 0u);
   EXPECT_EQ(store_->Evict(kTenth + 1).objects, 2u);
@@ -162,7 +162,7 @@ TEST_F(StoreRoomTest, EvictFreesWhatIsAskedForOrAllThereIs) {
   EXPECT_EQ(store_->statistics().used_bytes, 0u);
 }
 
-TEST_F(StoreRoomTest, AvailableIsWhatIsFreeOrEvictable) {
+TEST_F(StoreRoomTest, AvailableCountsFreeAndEvictableMemory) {
   PutCopy("evictable", kTenth);
   Put("pinned", kTenth);
   ASSERT_TRUE(store_->Acquire(Id("pinned"), bob_).ok());
@@ -196,7 +196,7 @@ TEST_F(CacheTest, EvictionsOfObjectsCreatedHereAreCountedApart) {
   EXPECT_EQ(store_->statistics().evicted_created_here.bytes, kCapacity);
 }
 
-TEST_F(CacheTest, TheLeastRecentlyUsedOfThoseCreatedHereGoes) {
+TEST_F(CacheTest, TheLeastRecentlyUsedObjectCreatedHereGoes) {
   for (const char* name : {"a", "b", "c", "d"}) Put(name, kCapacity / 4);
   ASSERT_TRUE(store_->Touch(Id("a")).ok());
   ASSERT_TRUE(Create("x", kCapacity / 4).ok());
@@ -204,7 +204,7 @@ TEST_F(CacheTest, TheLeastRecentlyUsedOfThoseCreatedHereGoes) {
   EXPECT_TRUE(Has("a") && Has("c") && Has("d"));
 }
 
-TEST_F(CacheTest, BothKindsGoWhereOnlyTogetherTheyMakeTheRoom) {
+TEST_F(CacheTest, BothKindsGoIfOnlyTogetherTheyMakeTheRoom) {
   PutCopy("copy", kCapacity / 2);
   Put("ours", kCapacity / 2);
   ASSERT_TRUE(Create("x", kCapacity).ok());

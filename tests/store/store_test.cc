@@ -50,7 +50,7 @@ TEST_F(StoreTest, ASealedObjectCanNeitherBeSealedNorAborted) {
   EXPECT_EQ(store_->Abort(Id("x"), alice_).code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(StoreTest, WhatDoesNotExistIsNotFound) {
+TEST_F(StoreTest, AnObjectThatDoesNotExistIsNotFound) {
   EXPECT_EQ(store_->Seal(Id("x"), alice_).code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(store_->Abort(Id("x"), alice_).code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(store_->Pin(Id("x"), alice_).status().code(), absl::StatusCode::kNotFound);
@@ -59,7 +59,7 @@ TEST_F(StoreTest, WhatDoesNotExistIsNotFound) {
   EXPECT_EQ(store_->Stat(Id("x")).status().code(), absl::StatusCode::kNotFound);
 }
 
-TEST_F(StoreTest, EveryCreateDrawsAGenerationThatItsReadersAreTold) {
+TEST_F(StoreTest, EveryCreateDrawsAGenerationThatItsReadersSee) {
   const Location first = *store_->Create(Id("x"), 100, 0, alice_);
   EXPECT_NE(first.generation, base::kNoGeneration);
   ASSERT_TRUE(store_->Seal(Id("x"), alice_).ok());
@@ -200,7 +200,7 @@ TEST_F(StoreTest, ADeadOwnerGivesBackPinsAndUnsealedObjects) {
   EXPECT_EQ(store_->statistics().pins, 1u);
 }
 
-TEST_F(StoreTest, WhatADeadOwnerCreatedStaysReservedWhileATransferPinsIt) {
+TEST_F(StoreTest, AnObjectOfADeadOwnerStaysReservedWhileATransferPinsIt) {
   ASSERT_TRUE(Create("half", 100).ok());
   ASSERT_TRUE(store_->Pin(Id("half"), bob_).ok());
   store_->DropOwner(alice_);
@@ -231,7 +231,7 @@ TEST_F(StoreTest, EachObjectOfABatchSucceedsOrFailsAlone) {
   EXPECT_TRUE(Has("a") && Has("c"));
 }
 
-TEST_F(StoreTest, WhatIsPutTogetherIsThereTogetherOrNotAtAll) {
+TEST_F(StoreTest, ABatchAppearsTogetherOrNotAtAll) {
   const auto together = [&](std::vector<std::string> names, size_t size = 100) {
     std::vector<SmallObject> objects;
     const std::vector<uint8_t> bytes(size, 7);
@@ -258,7 +258,7 @@ TEST_F(StoreTest, ABatchThatIsTooLargeCreatesNothing) {
   EXPECT_EQ(store_->statistics().created, 0u);
 }
 
-TEST_F(StoreTest, StatTellsStatePinsOriginAndAge) {
+TEST_F(StoreTest, StatReportsStatePinsOriginAndAge) {
   scheduler_.RunFor(base::Seconds(3));
   Put("x", 100, Origin::kPulled);
   ASSERT_TRUE(store_->Acquire(Id("x"), bob_).ok());

@@ -58,7 +58,7 @@ TEST_F(StoreWaitsTest, AGetWaitsUntilAllAreSealed) {
   EXPECT_TRUE(entries_[0].location.has_value() && entries_[1].location.has_value());
 }
 
-TEST_F(StoreWaitsTest, AtTheDeadlineAGetAnswersWithWhatIsThere) {
+TEST_F(StoreWaitsTest, AGetAnswersAtItsDeadlineWithThePresentObjects) {
   Put("x", 100);
   const auto handle = Get({Id("y"), Id("x")}, base::Seconds(1));
   scheduler_.RunFor(base::Milliseconds(999));
@@ -70,7 +70,7 @@ TEST_F(StoreWaitsTest, AtTheDeadlineAGetAnswersWithWhatIsThere) {
   EXPECT_EQ(pins(), 1u);
 }
 
-TEST_F(StoreWaitsTest, WhatAGetWaitsForIsPinnedAsItAppears) {
+TEST_F(StoreWaitsTest, AnAwaitedObjectIsPinnedAsItAppears) {
   Put("x", 100);
   const auto handle = Get({Id("x"), Id("y"), Id("z")}, base::Seconds(1));
   Put("y", 100);
@@ -183,7 +183,7 @@ TEST_F(StoreWaitsTest, AWaitAnswersWhenEnoughAreSealed) {
   EXPECT_EQ(pins(), 0u);
 }
 
-TEST_F(StoreWaitsTest, AWaitThatGetsMoreThanItNeedsTellsOfAll) {
+TEST_F(StoreWaitsTest, AWaitReportsMoreObjectsThanItNeeds) {
   const auto handle = Wait({Id("a"), Id("b")}, 1, base::Seconds(1));
   Put("a", 100);
   Put("b", 100);
@@ -192,7 +192,7 @@ TEST_F(StoreWaitsTest, AWaitThatGetsMoreThanItNeedsTellsOfAll) {
   EXPECT_EQ(sealed_, (std::vector<bool>{true, true}));
 }
 
-TEST_F(StoreWaitsTest, AtTheDeadlineAWaitAnswersWithWhatWasSeen) {
+TEST_F(StoreWaitsTest, AWaitAnswersAtItsDeadlineWithTheObjectsSeen) {
   const auto handle = Wait({Id("a"), Id("b")}, 5, base::Seconds(1));
   Put("b", 100);
   scheduler_.RunFor(base::Seconds(1));

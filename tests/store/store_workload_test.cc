@@ -110,8 +110,8 @@ class Workload {
                                                   ? store_->CreateCopy({id, generation}, data_size, metadata_size, who)
                                                   : store_->Create(id, data_size, metadata_size, who);
     const auto it = model_.find(id);
-    // What was evicted just now is still in the model; only what cannot be evicted forbids a create
-    // for certain.
+    // Objects evicted just now are still in the model; only those that cannot be evicted forbid a
+    // create for certain.
     if (it != model_.end() && it->second.lingers()) {
       EXPECT_EQ(location.status().code(), absl::StatusCode::kFailedPrecondition);
     } else if (it != model_.end()) {
@@ -209,7 +209,7 @@ class Workload {
   }
 
   void Evicted(const Event& event) {
-    // The id may have been created again before we were told.
+    // The id may have been created again before this event.
     if (model_.count(event.id) != 0 && model_.at(event.id).location.generation != event.generation) return;
     ASSERT_TRUE(Sealed(event.id));
     EXPECT_TRUE(model_.at(event.id).pins.empty());

@@ -1,6 +1,6 @@
 // Counts what the program takes from the heap: linking this replaces operator new.
 //
-// For tests that hold a path to a bound. What C libraries take from malloc is not counted.
+// For tests that hold a path to a bound. Memory that C libraries take from malloc is not counted.
 // Thread rule: any thread; the count is the program's.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What a command of the shell prints, for tests that ask another program (tshark, say).
+// The output of a command of the shell, for tests that ask another program (tshark, say).
 #pragma once
 
 #include <string>

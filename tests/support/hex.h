@@ -1,4 +1,4 @@
-// Bytes that a test has in hexadecimal. What Abseil has for that differs from one release to another.
+// Bytes that a test has in hexadecimal. Abseil's functions for that differ between its releases.
 #pragma once
 
 #include <cstdint>

@@ -27,7 +27,7 @@ class ShortFolder final {
   // For who minds that path() is a link: its name in the file system, too long for sockets.
   const std::string& long_path() const { return where_; }
   std::string Path(const std::string& file) const { return path_ + "/" + file; }
-  // What is in it, by name.
+  // The names of its files.
   std::vector<std::string> Files() const;
 
  private:

@@ -21,7 +21,7 @@ using ::testing::Each;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// What a device suggests that reports 268 ms.
+// The suggestion of a device that reports 268 ms.
 base::Duration Suitable() {
   verbs::Limits limits;
   limits.ack_delay = verbs::AckTimeout(16);
@@ -50,7 +50,7 @@ TEST(AckTimesTest, ALinkThatBecomesSlowGetsMoreAndNeverMoreThanTheReport) {
   EXPECT_EQ(times.ForNext(now, Suitable()), Suitable());
 }
 
-TEST(AckTimesTest, WhatWasLongIsForgottenAfterAWhile) {
+TEST(AckTimesTest, ALongTimeIsForgottenAfterAWhile) {
   AckTimes times;
   base::Time now;
   times.Note(now, Milliseconds(9));
@@ -64,7 +64,7 @@ TEST(AckTimesTest, WhatWasLongIsForgottenAfterAWhile) {
   EXPECT_EQ(times.ForNext(now + kAckMemory * 2, Suitable()), Suitable()) << "nothing is known any more";
 }
 
-TEST(AckTimesTest, WhoWantsLessThanTheShortestGetsThat) {
+TEST(AckTimesTest, ALimitBelowTheShortestRules) {
   AckTimes times;
   times.Note(base::Time(), Milliseconds(10));
   EXPECT_EQ(times.ForNext(base::Time(), Milliseconds(1)), Milliseconds(1));
@@ -120,7 +120,7 @@ TEST_F(MeasuredTimeoutTest, OverASlowLinkTheyGetMore) {
   }
 }
 
-TEST_F(MeasuredTimeoutTest, WhereRepeatingIsDangerousTheyGetWhatWasReported) {
+TEST_F(MeasuredTimeoutTest, WhereRepeatingIsDangerousTheyGetTheReportedTime) {
   Run(Microseconds(10), /*repeats_may_fail=*/true);
   EXPECT_THAT(timeouts_, Not(IsEmpty()));
   EXPECT_THAT(timeouts_, Each(Suitable()));

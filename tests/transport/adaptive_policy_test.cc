@@ -33,7 +33,7 @@ class Link {
         random_(seed),
         policy_(*Policy::Parse("eager:128KiB,read"), random_.Fork(1)) {}
 
-  // What the last pulls took is forgotten with them.
+  // Forgets the times of earlier pulls with the old link.
   void Change(Times times) { times_ = std::move(times); }
 
   AdaptivePolicy::Choice Pull(uint64_t size, const AdaptivePolicy::Ip& peer = kPeer) {
@@ -120,7 +120,7 @@ TEST(AdaptivePolicyTest, FindsItAgainWhereTheLinkHasChanged) {
   EXPECT_GT(link.changes(), 0) << "all take about twice as long";
 }
 
-// Where what is chosen takes as long as before nothing surprises, and the old means fade.
+// While the chosen protocol takes as long as before, nothing surprises, and the old means fade.
 TEST(AdaptivePolicyTest, LearnsThatWhatItDoesNotUseHasBecomeBetter) {
   Link link(Lines(5e-6, 1e-9, 15e-6, 0.5e-9));
   link.Pulls(40'000, 1000, 1e6);
@@ -144,7 +144,7 @@ TEST(AdaptivePolicyTest, NoiseMovesTheThresholdLittle) {
 }
 
 // The laws are looked at after each pull.
-TEST(AdaptivePolicyTest, WhatExploresIsPaidForEvenWhereItIsSlow) {
+TEST(AdaptivePolicyTest, ExplorationStaysWithinItsBudgetEvenWhereItIsSlow) {
   Link link([](Protocol protocol, double) { return protocol == Protocol::kEager ? 1e-6 : 1e-3; });
   link.Pulls(100'000, 1000, 1e5);
   EXPECT_GT(link.explored(), 0);
@@ -176,7 +176,7 @@ TEST(AdaptivePolicyTest, PeersAreLearnedApart) {
   EXPECT_NE(chosen({2}), Protocol::kEager);
 }
 
-TEST(AdaptivePolicyTest, ThePeerOfLongAgoIsForgotten) {
+TEST(AdaptivePolicyTest, ThePeerUsedLongestAgoIsForgotten) {
   AdaptivePolicy policy(Policy(), base::Random(1));
   base::Time now;
   const auto peer = [](size_t i) {
@@ -196,7 +196,7 @@ TEST(AdaptivePolicyTest, ThePeerOfLongAgoIsForgotten) {
 }
 
 // One that failed, or waited for a connection, teaches nothing; that it is over is known.
-TEST(AdaptivePolicyTest, WhatIsNotTypicalTeachesNothing) {
+TEST(AdaptivePolicyTest, AnUntypicalPullTeachesNothing) {
   AdaptivePolicy policy(*Policy::Parse("eager"), base::Random(1));
   for (int i = 0; i < 10'000; ++i) {
     const AdaptivePolicy::Choice choice = policy.Choose(kPeer, 1000, {});

@@ -51,14 +51,14 @@ class AllocationsTest : public ::testing::TestWithParam<Protocol> {
     return options;
   }
 
-  // Where no protocol is asked for.
+  // For pulls without a given protocol.
   static NodeOptions Adaptive() {
     NodeOptions options;
     options.endpoint.adaptive_policy = true;
     return options;
   }
 
-  // What one pull takes on the puller's loops; the sink is the test's own.
+  // Returns the allocations of one pull on the puller's loops; the sink is the test's own.
   int64_t Pull(const base::ObjectId& id, absl::Span<uint8_t> memory) {
     const PullRequest request = puller_.Request(owner_, id, GetParam());
     bool done = false;
@@ -98,8 +98,7 @@ TEST_P(AllocationsTest, ASmallPullAllocatesNothing) {
 INSTANTIATE_TEST_SUITE_P(ByProtocol, AllocationsTest,
                          ::testing::Values(Protocol::kEager, Protocol::kRead, Protocol::kAuto));
 
-// What the bookkeeping of an idle connection takes beside its slots: the transport's on one side,
-// and its NIC's.
+// Memory for an idle connection beside its slots: the transport's on one side, and its NIC's.
 TEST(IdleConnectionTest, ItsMemoryIsBounded) {
   constexpr int kPeers = 20;
   NodeOptions options;

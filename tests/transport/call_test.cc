@@ -70,7 +70,7 @@ TEST_F(CallTest, ARequestGetsItsReply) {
   }
 }
 
-TEST_F(CallTest, WhatIsUrgentGoesBeforeTheCallsThatWaitForThePeer) {
+TEST_F(CallTest, UrgentCallsGoBeforeThoseThatWaitForThePeer) {
   std::vector<std::string> came;
   server.endpoint->SetCallHandler(Handler([&](absl::Span<const uint8_t> request, Reply reply) {
     came.emplace_back(request.begin(), request.end());
@@ -98,7 +98,7 @@ TEST_F(CallTest, WhatIsUrgentGoesBeforeTheCallsThatWaitForThePeer) {
   for (int i = 0; i < 1000; ++i) EXPECT_EQ(came[static_cast<size_t>(i)], absl::StrCat(i));
 }
 
-TEST_F(CallTest, RequestAndReplyMayBeAsLongAsSaid) {
+TEST_F(CallTest, RequestAndReplyMayHaveTheDocumentedLength) {
   server.endpoint->SetCallHandler(Handler([](absl::Span<const uint8_t> request, Reply reply) { reply(request); }));
   const std::string request(client.endpoint->max_call_size(), 'x');
   EXPECT_EQ(request.size(), client.options.endpoint.slot_size - 64);
@@ -145,7 +145,7 @@ TEST_F(CallTest, AReplyMayComeLater) {
   EXPECT_EQ(b->reply, "b");
 }
 
-// What works on an answer, and whether it is still there.
+// The work on an answer, and whether it still exists.
 class WorkTest : public CallTest {
  protected:
   struct Work final : base::Handle {

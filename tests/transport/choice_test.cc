@@ -1,4 +1,5 @@
-// Who chooses the protocol, and what bounds transfers: policy, downgrade, limits, credits.
+// The side that chooses the protocol, and the bounds of transfers: policy, downgrade, limits,
+// credits.
 #include <memory>
 #include <vector>
 
@@ -107,7 +108,7 @@ TEST(ChoiceTest, DevicesLikeIwarpCarryEveryProtocol) {
   }
 }
 
-TEST(LimitsTest, MorePullsThanMayBeAreRefused) {
+TEST(LimitsTest, PullsBeyondTheBoundAreRefused) {
   NodeOptions options;
   options.endpoint.max_transfers = 4;
   World world;
@@ -122,7 +123,7 @@ TEST(LimitsTest, MorePullsThanMayBeAreRefused) {
   world.ExpectClean();
 }
 
-TEST(LimitsTest, MoreThanTheOwnerServesAreRefused) {
+TEST(LimitsTest, PullsBeyondTheOwnersBoundAreRefused) {
   NodeOptions options;
   options.endpoint.max_transfers = 8;  // two for each peer
   World world;
@@ -173,7 +174,7 @@ TEST(LimitsTest, FewCreditsAreEnough) {
   }
 }
 
-TEST(LimitsTest, BothSidesMayHaveOtherSlots) {
+TEST(LimitsTest, TheSidesMayHaveDifferentSlots) {
   NodeOptions small, large;
   small.endpoint.receive_slots = 8;
   small.endpoint.slot_size = 512;
@@ -213,7 +214,7 @@ TEST(LimitsTest, ManyWritesTakeTurns) {
   EXPECT_EQ(puller.endpoint->counters().connections_opened, 1u);
 }
 
-TEST(LimitsTest, OptionsThatCannotBeAreNamed) {
+TEST(LimitsTest, ImpossibleOptionsAreNamed) {
   World world;
   Node& node = world.Add();
   const auto refused = [&](auto change, const char* name) {
@@ -235,7 +236,7 @@ TEST(LimitsTest, OptionsThatCannotBeAreNamed) {
   refused([](EndpointOptions& o) { o.reliability.reads_outstanding = 0; }, "reads_outstanding");
 }
 
-TEST(LargeTest, SixtyFourMebibytes) {
+TEST(LargeTest, SixtyFourMebibytesArrive) {
   for (Protocol protocol : {Protocol::kEager, Protocol::kRead, Protocol::kWrite}) {
     NodeOptions options;
     options.endpoint.bulk_queue_pairs = 2;

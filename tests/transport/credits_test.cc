@@ -44,7 +44,7 @@ TEST(CreditsTest, AProbeHasACreditOfItsOwn) {
   EXPECT_TRUE(credits.TakeForProbe()) << "it came back with the others";
 }
 
-TEST(CreditsTest, APeerThatGrantsMoreThanItHasIsBroken) {
+TEST(CreditsTest, APeerThatGrantsTooMuchIsBroken) {
   Credits credits(8, 8, 8);
   ASSERT_TRUE(credits.Take());
   EXPECT_EQ(credits.Grant(2).code(), absl::StatusCode::kInvalidArgument);
@@ -110,7 +110,7 @@ TEST(CreditsTest, NeitherSideEverWaitsForEver) {
   }
 }
 
-TEST(CreditsTest, AWindowThatGrowsIsGrantedAsFarAsThePeerSaidItMay) {
+TEST(CreditsTest, AWindowThatGrowsIsGrantedAsFarAsThePeerAllows) {
   Credits credits(4, 13, 4);
   EXPECT_EQ(credits.spare(), 0u);
   EXPECT_TRUE(credits.Grant(9).ok());

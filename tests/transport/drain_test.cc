@@ -42,7 +42,7 @@ class DrainTest : public ::testing::Test {
   bool drained_ = false;
 };
 
-TEST_F(DrainTest, WithNothingToDoItIsAtOnce) {
+TEST_F(DrainTest, AnIdleEndpointIsDrainedAtOnce) {
   Drain();
   EXPECT_TRUE(world_.RunUntil([this] { return drained_; }, Milliseconds(5)));
 }
@@ -82,7 +82,7 @@ std::string NameOfDrain(const ::testing::TestParamInfo<Protocol>& info) { return
 
 class ServedDrainTest : public DrainTest, public ::testing::WithParamInterface<Protocol> {};
 
-TEST_P(ServedDrainTest, ItWaitsForTransfersThatAreServedAndRefusesFurtherOnes) {
+TEST_P(ServedDrainTest, AwaitsServedTransfersAndRefusesFurtherOnes) {
   auto outcome = puller_.Pull(owner_, owner_.AddObject(4 << 20), GetParam());
   ASSERT_TRUE(world_.RunUntil([&] { return owner_.source.pins() == 1; }));
   Drain();
@@ -139,7 +139,7 @@ class FastDrainTest : public DrainTest {
 };
 
 // More than one task of the puller may copy, and the word that the owner has left behind it.
-TEST_F(FastDrainTest, AllThatCameBeforeTheOwnerLeftCounts) {
+TEST_F(FastDrainTest, AllDataThatCameBeforeTheOwnerLeftCounts) {
   constexpr uint64_t kObjects = 12;
   const uint64_t before = owner_.source.pins_ever();
   std::vector<std::shared_ptr<Outcome>> outcomes;

@@ -1,4 +1,4 @@
-// What suits the devices that connections go over.
+// Options that suit the devices of connections.
 #include "lib/transport/endpoint_options.h"
 
 #include "gtest/gtest.h"

@@ -1,6 +1,5 @@
-// Transfers that do not go well: what the puller hears, that pins come back, and that no memory is
-// touched after it was given back. The link is slow (500 Mb/s), so that there is a middle of a
-// transfer to disturb.
+// Transfers that fail: the puller gets an error, pins come back, and returned memory is not
+// touched. The link is slow (500 Mb/s), so that there is a middle of a transfer to disturb.
 #include <memory>
 #include <string>
 #include <vector>
@@ -219,7 +218,7 @@ TEST_P(FailureTest, APullerThatEndsGivesBackThePins) {
   }
 }
 
-TEST_P(FailureTest, AnOwnerThatTakesTooLongToPin) {
+TEST_P(FailureTest, AnOwnerThatTakesTooLongToPinFailsThePull) {
   World world;
   Node& owner = AddNode(world);
   Node& puller = AddNode(world);
@@ -239,7 +238,7 @@ TEST_P(FailureTest, AnOwnerThatTakesTooLongToPin) {
 INSTANTIATE_TEST_SUITE_P(All, FailureTest, ::testing::Values(Protocol::kEager, Protocol::kRead, Protocol::kWrite),
                          NameOfFailure);
 
-TEST(ConnectTest, NobodyThereIsUnavailable) {
+TEST(ConnectTest, AnAbsentPeerIsUnavailable) {
   World world;
   Node& puller = world.Add();
   PullRequest request;
@@ -250,7 +249,7 @@ TEST(ConnectTest, NobodyThereIsUnavailable) {
   world.ExpectClean();
 }
 
-TEST(ConnectTest, NobodyListeningIsUnavailableAtOnce) {
+TEST(ConnectTest, APeerThatDoesNotListenIsUnavailableAtOnce) {
   World world;
   Node& puller = world.Add();
   Node& other = world.Add();
@@ -319,7 +318,7 @@ TEST(ConnectTest, AnAskerThatHasGoneIsCountedAndHarmsNobody) {
   world.ExpectClean();
 }
 
-TEST(ConnectTest, AnIdleConnectionIsLeftAndMadeAgain) {
+TEST(ConnectTest, AnIdleConnectionIsClosedAndMadeAgain) {
   NodeOptions options;
   options.endpoint.idle_disconnect = Seconds(10);
   World world;

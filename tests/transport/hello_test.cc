@@ -1,4 +1,4 @@
-// The first words of both sides, and what is said when they do not fit.
+// The first messages of both sides, and the errors when they do not fit.
 #include "lib/transport/messages/hello.h"
 
 #include <vector>
@@ -33,7 +33,7 @@ std::vector<uint8_t> HelloBytes(const Hello& hello) {
   return bytes;
 }
 
-TEST(HelloTest, WhatIsEncodedIsDecoded) {
+TEST(HelloTest, EncodingsAreDecodedUnchanged) {
   auto hello = DecodeHello(HelloBytes(Sample()));
   ASSERT_TRUE(hello.ok()) << hello.status();
   EXPECT_EQ(hello->version, kProtocolVersion);
@@ -51,7 +51,7 @@ TEST(HelloTest, WhatIsEncodedIsDecoded) {
   EXPECT_EQ(hello->token, 0x0123456789abcdefu);
 }
 
-TEST(HelloTest, TheQueuePairsOfARailFollowThoseOfTheRailBefore) {
+TEST(HelloTest, TheQueuePairsOfARailFollowThoseOfThePreviousRail) {
   Hello hello = Sample();
   for (uint8_t queue = 1; queue <= 8; ++queue) {
     hello.queue = queue;
@@ -77,14 +77,14 @@ TEST(HelloTest, AnotherVersionIsNamedOnBothSides) {
       << hello.status();
 }
 
-TEST(HelloTest, AnotherProtocolIsSaidToBeOne) {
+TEST(HelloTest, AnotherProtocolIsReportedAsSuch) {
   std::vector<uint8_t> bytes = HelloBytes(Sample());
   bytes[0] ^= 1;
   EXPECT_EQ(DecodeHello(bytes).status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(DecodeHello({}).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST(HelloTest, TooShortIsRefused) {
+TEST(HelloTest, ATooShortMessageIsRefused) {
   const std::vector<uint8_t> bytes = HelloBytes(Sample());
   for (size_t size = 0; size < kHelloSize; ++size) {
     EXPECT_FALSE(DecodeHello(absl::MakeConstSpan(bytes.data(), size)).ok()) << size;

@@ -64,7 +64,7 @@ class HostileOwnerTest : public ::testing::Test {
   Header asked;
 };
 
-TEST_F(HostileOwnerTest, AnswersToWhatWasNeverAsked) {
+TEST_F(HostileOwnerTest, AnswersToNoQuestion) {
   auto outcome = Ask(Protocol::kRead);
   Header data = Data();
   data.transfer = 77;
@@ -85,7 +85,7 @@ TEST_F(HostileOwnerTest, DataTwice) {
   ExpectViolation(outcome);
 }
 
-TEST_F(HostileOwnerTest, DataWhereAWriteWasAskedFor) {
+TEST_F(HostileOwnerTest, DataInsteadOfAWrite) {
   auto outcome = Ask(Protocol::kWrite);
   peer.Send(Data());
   ExpectViolation(outcome);
@@ -135,20 +135,20 @@ TEST_F(HostileOwnerTest, ChunksOfTwoObjects) {
   ExpectViolation(outcome);
 }
 
-TEST_F(HostileOwnerTest, DoneWhereThereIsSomethingToWrite) {
+TEST_F(HostileOwnerTest, DoneInsteadOfAWrite) {
   auto outcome = Ask(Protocol::kWrite);
   peer.Send(Plain(MessageKind::kDone, asked.transfer, Protocol::kWrite));
   ExpectViolation(outcome);
 }
 
-TEST_F(HostileOwnerTest, ANoteOfMoreQueuePairsThanThereAre) {
+TEST_F(HostileOwnerTest, ANoteOfTooManyQueuePairs) {
   auto outcome = Ask(Protocol::kWrite);
   const Note note{static_cast<uint32_t>(asked.transfer) & Note::kNumberMask, 0, 2};
   peer.Bulk(verbs::Opcode::kWriteWithImm, asked.remote, 100, note.Pack());
   ExpectViolation(outcome);
 }
 
-TEST_F(HostileOwnerTest, ANoteOfAShareThatIsNone) {
+TEST_F(HostileOwnerTest, ANoteOfAnInvalidShare) {
   auto outcome = Ask(Protocol::kWrite);
   const Note note{static_cast<uint32_t>(asked.transfer) & Note::kNumberMask, 1, 1};
   peer.Bulk(verbs::Opcode::kWriteWithImm, asked.remote, 100, note.Pack());
@@ -259,7 +259,7 @@ TEST_F(LeftOwnerTest, NoWordAtAllEndsTheConnection) {
   EXPECT_TRUE(world.RunUntil([&] { return peer.disconnected(); }, Seconds(1)));
 }
 
-// What an owner says of a failure is shown, but may not do harm there.
+// An owner's text about a failure is shown, but must do no harm there.
 TEST_F(HostileOwnerTest, TheTextOfAFailureIsMadeSafe) {
   auto outcome = Ask(Protocol::kRead);
   Header fail = Plain(MessageKind::kFail, asked.transfer);

@@ -59,7 +59,7 @@ class HostilePullerTest : public ::testing::Test {
   std::unique_ptr<RawPeer> peer;
 };
 
-TEST_F(HostilePullerTest, ByTheWayThisIsHowItIsDone) {
+TEST_F(HostilePullerTest, AnHonestPullIsServed) {
   Connect();
   Header transfer = Transfer(1, id, kSize, Protocol::kRead);
   transfer.flags = kProtocolGiven;
@@ -76,7 +76,7 @@ TEST_F(HostilePullerTest, ByTheWayThisIsHowItIsDone) {
   EXPECT_EQ(owner->endpoint->counters().serves_ok, 1u);
 }
 
-TEST_F(HostilePullerTest, BytesThatAreNoMessage) {
+TEST_F(HostilePullerTest, MalformedBytes) {
   base::Random random(7);
   for (size_t size : {0, 1, 63, 64, 65, 1000}) {
     World w;
@@ -119,7 +119,7 @@ TEST_F(HostilePullerTest, ANumberThatGoesBack) {
   ExpectViolation();
 }
 
-TEST_F(HostilePullerTest, TheEndOfWhatNeverBegan) {
+TEST_F(HostilePullerTest, TheEndOfNoTransfer) {
   Connect();
   peer->Send(Plain(MessageKind::kCancel, 1));
   ExpectViolation();
@@ -135,7 +135,7 @@ TEST_F(HostilePullerTest, DoneOfAWrite) {
   ExpectViolation();
 }
 
-TEST_F(HostilePullerTest, MoreCreditsThanItTook) {
+TEST_F(HostilePullerTest, CreditsBeyondThoseTaken) {
   Connect();
   Header credit;
   credit.credits = 1;
@@ -143,7 +143,7 @@ TEST_F(HostilePullerTest, MoreCreditsThanItTook) {
   ExpectViolation();
 }
 
-TEST_F(HostilePullerTest, ANoteThatOnlyOwnersWrite) {
+TEST_F(HostilePullerTest, ANoteOfAnOwner) {
   Connect();
   peer->Bulk(verbs::Opcode::kSend, {}, 4);  // four zero bytes are a greeting, which is fine
   world.RunFor(Milliseconds(1));
@@ -183,7 +183,7 @@ TEST_F(HostilePullerTest, NeverSayingDone) {
   ExpectDisconnected(Seconds(2));
 }
 
-TEST_F(HostilePullerTest, AWriteTargetThatIsNotThere) {
+TEST_F(HostilePullerTest, AMissingWriteTarget) {
   Connect();
   Header transfer = Transfer(1, id, kSize, Protocol::kWrite);
   transfer.flags = kProtocolGiven;
@@ -233,7 +233,7 @@ TEST_F(HostilePullerTest, AGreedyPeerLeavesRoomForOthers) {
     EXPECT_TRUE(outcome->status.ok()) << outcome->status;
   }
   EXPECT_TRUE(world.RunUntil([&] { return owner->source.pins() == 16 / kPeerPart; }, Seconds(1)));
-  // What it ends it may have again.
+  // Finished transfers make room for new ones.
   peer->Send(Plain(MessageKind::kDone, 1, Protocol::kRead));
   Header next = Transfer(21, id, kSize, Protocol::kRead);
   next.flags = kProtocolGiven;
@@ -242,7 +242,7 @@ TEST_F(HostilePullerTest, AGreedyPeerLeavesRoomForOthers) {
   EXPECT_EQ(peer->Count(MessageKind::kData), 16 / kPeerPart + 1);
 }
 
-TEST_F(HostilePullerTest, MoreCallsThanAreAnswered) {
+TEST_F(HostilePullerTest, CallsBeyondTheBound) {
   std::vector<Reply> kept;
   owner->endpoint->SetCallHandler(
       Handler([&](absl::Span<const uint8_t>, Reply reply) { kept.push_back(std::move(reply)); }));
@@ -285,7 +285,7 @@ TEST_F(HostilePullerTest, AnotherVersionIsRefusedWithOurs) {
   EXPECT_GE(owner->endpoint->counters().protocol_errors, 1u);
 }
 
-TEST_F(HostilePullerTest, LateWordsAreCountedOnly) {
+TEST_F(HostilePullerTest, LateMessagesAreOnlyCounted) {
   Connect();
   peer->Send(Transfer(1, base::ObjectId::FromName("nowhere"), kSize));
   ASSERT_NE(peer->Await(MessageKind::kFail), nullptr);

@@ -1,4 +1,4 @@
-// What a peer may say of rails, and what violates the protocol.
+// A peer's legal messages about rails, and its protocol violations.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -126,7 +126,7 @@ TEST_F(HostilePullersRailsTest, ARailThatTheConnectionLacksCannotDropOut) {
   ExpectViolation();
 }
 
-TEST_F(HostilePullersRailsTest, RailsAreTheOwnersToSay) {
+TEST_F(HostilePullersRailsTest, OnlyTheOwnerNamesRails) {
   peer.Send(RailsMessage(), EncodeRails({peer.service(), peer.service()}));
   ExpectViolation();
 }
@@ -149,14 +149,14 @@ TEST_F(HostilePullersRailsTest, AKeyOfARailThatHasNotJoinedIsNotUsed) {
   ExpectNothing();
 }
 
-TEST_F(HostilePullersRailsTest, WantedWritesThatNobodyCanHaveWritten) {
+TEST_F(HostilePullersRailsTest, WantedWritesThatCannotExist) {
   std::vector<uint8_t> body = EncodeWanted({{1, 0}, {2, 0}});
   body.pop_back();
   peer.Send(Down(1), body);
   ExpectViolation();
 }
 
-TEST_F(HostilePullersRailsTest, ARailThatIsNotThereMayDropOutAnyNumberOfTimes) {
+TEST_F(HostilePullersRailsTest, AMissingRailMayDropOutAnyNumberOfTimes) {
   for (size_t i = 1; i <= 20; ++i) {
     peer.Send(Down(1), EncodeWanted({{i, 0xffff}, {UINT64_MAX, 0}}));
     world.RunFor(Milliseconds(1));
@@ -206,7 +206,7 @@ class HostileOwnersRailsTest : public HostileRailsTest {
   uint64_t number = 0;
 };
 
-TEST_F(HostileOwnersRailsTest, MoreRailsThanWereAskedFor) {
+TEST_F(HostileOwnersRailsTest, RailsBeyondTheRequest) {
   peer.hello.rails = 3;
   peer.Listen();
   PullRequest request;
@@ -217,7 +217,7 @@ TEST_F(HostileOwnersRailsTest, MoreRailsThanWereAskedFor) {
   ExpectViolation();
 }
 
-TEST_F(HostileOwnersRailsTest, AnotherNumberOfRailsThanItsHelloSaid) {
+TEST_F(HostileOwnersRailsTest, ANumberOfRailsThatItsHelloDidNotName) {
   Ask();
   peer.Send(RailsMessage(), EncodeRails({peer.service(), peer.service(), peer.service()}));
   ExpectViolation();
@@ -230,7 +230,7 @@ TEST_F(HostileOwnersRailsTest, RailsTwice) {
   ExpectViolation();
 }
 
-TEST_F(HostileOwnersRailsTest, RailsThatAreNone) {
+TEST_F(HostileOwnersRailsTest, InvalidRails) {
   Ask();
   peer.Send(RailsMessage(), std::vector<uint8_t>(39, 1));
   ExpectViolation();
@@ -261,7 +261,7 @@ TEST_F(HostileOwnersRailsTest, AKeyOfARailThatTheConnectionLacks) {
   ExpectViolation();
 }
 
-TEST_F(HostileOwnersRailsTest, RailsWhereNobodyIsCostNothingButTries) {
+TEST_F(HostileOwnersRailsTest, UnreachableRailsCostOnlyTries) {
   Ask();
   peer.on_message = [this](const RawPeer::Received& message) {
     if (message.header.kind == MessageKind::kRailDown && message.header.rail == 0) peer.Send(Down(0));

@@ -14,8 +14,7 @@ std::unique_ptr<verbs::Device> WithoutWindows(std::unique_ptr<verbs::Device> dev
 // Something happens to a device that one of these made: its watchers hear of it, in this call.
 void Happen(verbs::Device& device, const verbs::DeviceEventInfo& info);
 
-// Of the next peers that ask such a device for a queue pair, this many have gone when
-// they are answered.
+// Makes the next `count` peers that ask such a device for a queue pair go before they are answered.
 void LoseAskers(verbs::Device& device, int count);
 
 }  // namespace tokamak::transport::testing

@@ -78,7 +78,7 @@ class LossyPathTest : public ::testing::TestWithParam<Protocol> {
 INSTANTIATE_TEST_SUITE_P(By, LossyPathTest, ::testing::Values(Protocol::kRead, Protocol::kWrite),
                          [](const auto& tested) { return std::string(ToString(tested.param)); });
 
-TEST_P(LossyPathTest, RequestsAreLongWhereNothingIsLost) { EXPECT_EQ(LongestOfAPull(*puller_), kChunk); }
+TEST_P(LossyPathTest, RequestsAreLongWhileNothingIsLost) { EXPECT_EQ(LongestOfAPull(*puller_), kChunk); }
 
 TEST_P(LossyPathTest, RequestsAreShortForAWhileAfterTheyWereRepeatedWithoutSuccess) {
   LoseAPull();
@@ -90,7 +90,7 @@ TEST_P(LossyPathTest, RequestsAreShortForAWhileAfterTheyWereRepeatedWithoutSucce
   world_.ExpectClean();
 }
 
-// Of the owner where it writes, of the puller where it reads.
+// The owner's requests where it writes, the puller's where it reads.
 TEST_P(LossyPathTest, OtherPeersKeepLongRequests) {
   Node& other = world_.Add(options_);
   const base::ObjectId of_other = other.AddObject(kObject);
@@ -112,7 +112,7 @@ TEST_P(LossyPathTest, ARailThatDropsOutMakesNothingShort) {
   EXPECT_EQ(LongestOfAPull(puller, owner, id), kChunk);
 }
 
-TEST(LossyPathsTest, TheOnesNotedFirstAreForgottenWhereThereAreTooMany) {
+TEST(LossyPathsTest, ThePathsNotedFirstAreForgottenWhenThereAreTooMany) {
   LossyPaths paths;
   base::Time now{};
   const auto ip = [](size_t i) { return LossyPaths::Ip{static_cast<uint8_t>(i), static_cast<uint8_t>(i >> 8), 1}; };

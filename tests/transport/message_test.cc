@@ -121,7 +121,7 @@ std::vector<std::pair<Header, std::vector<uint8_t>>> Samples() {
   return samples;
 }
 
-TEST(MessageTest, WhatIsEncodedIsDecoded) {
+TEST(MessageTest, EncodingsAreDecodedUnchanged) {
   for (const auto& [header, body] : Samples()) {
     SCOPED_TRACE(ToString(header.kind));
     const std::vector<uint8_t> bytes = Bytes(header, body);
@@ -181,7 +181,7 @@ TEST(MessageTest, BytesLieWhereTheDrawingSays) {
   EXPECT_EQ(Bytes(h), expected);
 }
 
-TEST(MessageTest, TooShortIsRefused) {
+TEST(MessageTest, ATooShortMessageIsRefused) {
   for (const auto& [header, body] : Samples()) {
     const std::vector<uint8_t> bytes = Bytes(header, body);
     for (size_t size = 0; size < bytes.size(); ++size) {
@@ -190,7 +190,7 @@ TEST(MessageTest, TooShortIsRefused) {
   }
 }
 
-TEST(MessageTest, TooLongIsRefused) {
+TEST(MessageTest, ATooLongMessageIsRefused) {
   for (const auto& [header, body] : Samples()) {
     std::vector<uint8_t> bytes = Bytes(header, body);
     bytes.push_back(0);
@@ -311,7 +311,7 @@ TEST(MessageTest, MalformedMessagesAreRefused) {
   }
 }
 
-TEST(MessageTest, MoreKeysThanRailsOrPartsOfOneAreRefused) {
+TEST(MessageTest, KeysBeyondTheRailsAndPartialKeysAreRefused) {
   Header h = Samples()[16].first;
   std::vector<uint8_t> bytes = Bytes(h);
   for (size_t more : {1, 7, 8}) {
@@ -322,7 +322,7 @@ TEST(MessageTest, MoreKeysThanRailsOrPartsOfOneAreRefused) {
   }
 }
 
-TEST(RailMessagesTest, WhatIsEncodedIsDecoded) {
+TEST(RailMessagesTest, EncodingsAreDecodedUnchanged) {
   const std::vector<verbs::Address> rails = {*verbs::Address::Parse("10.0.0.1:7000"),
                                              *verbs::Address::Parse("[fd00::1]:65535@4792")};
   const auto got = DecodeRails(EncodeRails(rails));
@@ -378,7 +378,7 @@ TEST(NoteTest, IsPackedInThirtyTwoBits) {
 }
 
 // Whatever comes is either refused, or is exactly what Encode writes for what was understood.
-TEST(MessageTest, WhatIsUnderstoodIsWhatWouldBeWritten) {
+TEST(MessageTest, ADecodedMessageEncodesToTheSameBytes) {
   base::Random random(1);
   const auto samples = Samples();
   int understood = 0;

@@ -12,7 +12,7 @@
 namespace tokamak::transport {
 namespace {
 
-TEST(SendRingTest, ACompletionFreesItsEntryAndThoseBefore) {
+TEST(SendRingTest, ACompletionFreesItsEntryAndEarlierOnes) {
   SendRing ring(8);
   for (uint32_t i = 0; i < 8; ++i) EXPECT_EQ(ring.Take(), i);
   EXPECT_TRUE(ring.full());
@@ -23,7 +23,7 @@ TEST(SendRingTest, ACompletionFreesItsEntryAndThoseBefore) {
   EXPECT_EQ(ring.taken(), 0u);
 }
 
-TEST(SendRingTest, ACompletionOfNothingIsRefused) {
+TEST(SendRingTest, ACompletionOfNoEntryIsRefused) {
   SendRing ring(8);
   EXPECT_FALSE(ring.Complete(0));
   ring.Take();
@@ -60,7 +60,7 @@ TEST(FifoTest, KeepsOrderWhileItGrowsAndWraps) {
   EXPECT_EQ(in, out);
 }
 
-TEST(PeerSharesTest, ConnectionsOfOnePeerShareAndOthersDoNot) {
+TEST(PeerSharesTest, OnlyConnectionsOfOnePeerShare) {
   PeerShares shares;
   const PeerShares::Ip one = {1}, two = {2};
   auto a = std::make_unique<PeerShares::Membership>(shares, one);
@@ -79,7 +79,7 @@ TEST(PeerSharesTest, ConnectionsOfOnePeerShareAndOthersDoNot) {
   EXPECT_EQ(shares.peers(), 1u);
 }
 
-TEST(PeerSharesTest, NobodyMayHaveAllAndEverybodyOne) {
+TEST(PeerSharesTest, EachPeerMayHaveAtLeastOneAndNeverAll) {
   for (uint32_t all : {2u, 3u, 4u, 5u, 1024u, 65536u}) {
     EXPECT_LT(PeerShares::PartOf(all), all);
     EXPECT_GE(PeerShares::PartOf(all), 1u);

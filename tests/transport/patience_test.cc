@@ -44,7 +44,7 @@ TEST_P(PatienceTest, ASlowTransferThatMovesIsNotCut) {
 }
 
 // 64 at 2.5 MB/s: from one turn of a transfer to its next it is more than six seconds.
-TEST_P(PatienceTest, WhatWaitsForItsTurnIsNotCut) {
+TEST_P(PatienceTest, ATransferThatWaitsForItsTurnIsNotCut) {
   WorldOptions slow;
   slow.link.picoseconds_per_byte = 400'000;
   NodeOptions options;
@@ -132,7 +132,7 @@ class WordsTest : public ::testing::Test {
   uint64_t number_ = 0;
 };
 
-TEST_F(WordsTest, TheyKeepAPullAliveUntilItsDeadline) {
+TEST_F(WordsTest, WordsKeepAPullAliveUntilItsDeadline) {
   auto outcome = Ask(Protocol::kWrite);
   for (uint64_t i = 1; i <= 28; ++i) {
     Claim(i);
@@ -144,7 +144,7 @@ TEST_F(WordsTest, TheyKeepAPullAliveUntilItsDeadline) {
   world_.ExpectClean();
 }
 
-TEST_F(WordsTest, OfOneTransferCountForTheOthersAsLongAsTheyCome) {
+TEST_F(WordsTest, WordsOfOneTransferCountForTheOthersWhileTheyCome) {
   auto first = Ask(Protocol::kWrite);
   auto waits = puller_.Pull(request_);
   for (uint64_t i = 1; i <= 14; ++i) {
@@ -158,26 +158,26 @@ TEST_F(WordsTest, OfOneTransferCountForTheOthersAsLongAsTheyCome) {
   world_.ExpectClean();
 }
 
-TEST_F(WordsTest, ThatSayNothingNewViolateTheProtocol) {
+TEST_F(WordsTest, WordsWithoutNewsViolateTheProtocol) {
   auto outcome = Ask(Protocol::kWrite);
   Claim(100);
   Claim(100);
   ExpectViolation(outcome);
 }
 
-TEST_F(WordsTest, ThatSayAllIsWrittenViolateTheProtocol) {
+TEST_F(WordsTest, WordsThatSayAllIsWrittenViolateTheProtocol) {
   auto outcome = Ask(Protocol::kWrite);
   Claim(64 << 20);
   ExpectViolation(outcome);
 }
 
-TEST_F(WordsTest, OfAnotherProtocolViolateThisOne) {
+TEST_F(WordsTest, WordsOfAnotherProtocolViolateThisOne) {
   auto outcome = Ask(Protocol::kRead);
   Claim(100);
   ExpectViolation(outcome);
 }
 
-TEST_F(WordsTest, OfATransferThatIsOverAreLate) {
+TEST_F(WordsTest, WordsOfAFinishedTransferAreLate) {
   auto outcome = Ask(Protocol::kWrite);
   Header fail = Plain(MessageKind::kFail, number_);
   fail.status = absl::StatusCode::kNotFound;

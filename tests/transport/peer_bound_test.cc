@@ -73,7 +73,7 @@ TEST_F(PeerBoundTest, TheConnectionThatWasUsedLeastLatelyGivesWay) {
   world_.ExpectClean();
 }
 
-TEST_F(PeerBoundTest, OneMoreIsRefusedWhereAllHaveWork) {
+TEST_F(PeerBoundTest, AFurtherPeerIsRefusedWhileAllHaveWork) {
   owner_.source.SetDelay(Seconds(2));
   std::vector<std::shared_ptr<Outcome>> outcomes;
   for (std::unique_ptr<Endpoint>& life : lives_) {

@@ -62,7 +62,7 @@ TEST(PolicyFitTest, WithoutNoiseTheCrossoverIsExact) {
   EXPECT_EQ(fit.steps[1].protocol, Protocol::kRead);
 }
 
-TEST(PolicyFitTest, ThreeSteps) {
+TEST(PolicyFitTest, ThreeStepsAreFound) {
   // Eager to 10,000, write to 1,000,000, read above.
   const Lines lines = {{{10e-6, 2e-9}, {120e-6, 0.9e-9}, {20e-6, 1e-9}}};
   const PolicyFit fit = FitPolicy(Measure(lines, 30, 0.2, 3), base::Random(1));
@@ -74,14 +74,14 @@ TEST(PolicyFitTest, ThreeSteps) {
   EXPECT_GE(fit.crossovers[1].most, 1'000'000u);
 }
 
-TEST(PolicyFitTest, OneThatIsAlwaysFastestIsTheWholeTable) {
+TEST(PolicyFitTest, AProtocolThatIsAlwaysFastestIsTheWholeTable) {
   const Lines lines = {{{10e-6, 1e-9}, {9e-6, 0.5e-9}, {8e-6, 0.4e-9}}};
   const PolicyFit fit = FitPolicy(Measure(lines, 20, 0.2, 1), base::Random(1));
   EXPECT_EQ(TextOf(fit), "write");
   EXPECT_TRUE(fit.crossovers.empty());
 }
 
-TEST(PolicyFitTest, WhatIsEquallyFastMakesNoSteps) {
+TEST(PolicyFitTest, EquallyFastProtocolsMakeNoSteps) {
   const Lines lines = {{{10e-6, 1e-9}, {10e-6, 1e-9}, {10e-6, 1e-9}}};
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     EXPECT_EQ(FitPolicy(Measure(lines, 15, 0.1, seed), base::Random(1)).steps.size(), 1u) << "seed " << seed;
@@ -105,7 +105,7 @@ TEST(PolicyFitTest, NoiseAndLatePullsMoveItLittleAndTheIntervalHoldsIt) {
   EXPECT_GE(held, kRuns * 85 / 100);
 }
 
-TEST(PolicyFitTest, MoreSamplesMakeItSurer) {
+TEST(PolicyFitTest, MoreSamplesNarrowTheInterval) {
   const auto width = [](int samples) {
     double sum = 0;
     for (uint64_t seed = 1; seed <= 10; ++seed) {
@@ -117,7 +117,7 @@ TEST(PolicyFitTest, MoreSamplesMakeItSurer) {
   EXPECT_LT(width(200), width(10));
 }
 
-TEST(PolicyFitTest, LossSaysWhatTheWrongOneCosts) {
+TEST(PolicyFitTest, TheLossIsTheCostOfTheWrongProtocol) {
   // Nearly parallel: the crossover is not known well, and matters little.
   const Lines lines = {{{10e-6, 1e-9}, {10.2e-6, 0.98e-9}, {50e-6, 2e-9}}};
   const PolicyFit fit = FitPolicy(Measure(lines, 20, 0.1, 1), base::Random(1));
@@ -125,7 +125,7 @@ TEST(PolicyFitTest, LossSaysWhatTheWrongOneCosts) {
 }
 
 // Eager gains a tenth at small sizes: whether that is worth a change, noise decides.
-TEST(PolicyFitTest, TheIntervalOfAStepThatMayBeNoneReachesTheEnd) {
+TEST(PolicyFitTest, TheIntervalOfADoubtfulStepReachesTheEnd) {
   const Lines lines = {{{10e-6, 0.3e-9}, {50e-6, 2e-9}, {11.5e-6, 0.2e-9}}};
   int found = 0, doubtful = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {

@@ -17,18 +17,18 @@ TEST(PolicyTest, PicksTheFirstStepThatReachesTheSize) {
   EXPECT_EQ(policy->Choose(UINT64_MAX), Protocol::kWrite);
 }
 
-TEST(PolicyTest, TheBuiltInOneIsEagerThenRead) {
+TEST(PolicyTest, TheBuiltInPolicyIsEagerThenRead) {
   EXPECT_EQ(Policy().Choose(100), Protocol::kEager);
   EXPECT_EQ(Policy().Choose(100 << 20), Protocol::kRead);
 }
 
-TEST(PolicyTest, ThereIsOneForEachKindOfDevice) {
+TEST(PolicyTest, EachKindOfDeviceHasAPolicy) {
   EXPECT_EQ(Policy::BuiltIn(DeviceKind::kSoftware).ToString(), "eager:16KiB,write");
   EXPECT_EQ(Policy::BuiltIn(DeviceKind::kKernel).ToString(), Policy().ToString());
   EXPECT_EQ(Policy::BuiltIn(DeviceKind::kHardware).ToString(), "eager:15KiB,read");
 }
 
-TEST(PolicyTest, TextComesBack) {
+TEST(PolicyTest, TextSurvivesTheRoundTrip) {
   for (const char* text :
        {"eager", "read", "eager:32KiB,read", "eager:1000,read:3MiB,write", "eager:0,write:2GiB,read"}) {
     const auto policy = Policy::Parse(text);
@@ -37,7 +37,7 @@ TEST(PolicyTest, TextComesBack) {
   }
 }
 
-TEST(PolicyTest, WhatIsWrongIsSaid) {
+TEST(PolicyTest, MistakesAreReported) {
   const auto says = [](const char* text, const char* what) {
     const auto policy = Policy::Parse(text);
     EXPECT_EQ(policy.status().code(), absl::StatusCode::kInvalidArgument) << text;

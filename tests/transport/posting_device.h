@@ -17,10 +17,10 @@ using PostSendHook =
     std::function<verbs::PostResult(verbs::QueuePair& queue_pair, absl::Span<const verbs::SendRequest> requests)>;
 // Before memory is registered, which is refused with what this returns.
 using RegisterHook = std::function<absl::Status(absl::Span<uint8_t> memory, verbs::Access access)>;
-// What a connection that is asked for is given.
+// Sees the options of each connection that is asked for.
 using ConnectHook = std::function<void(const verbs::ConnectOptions& options)>;
 
-// Those that are empty change nothing.
+// Empty hooks change nothing.
 struct DeviceHooks {
   PostSendHook post_send;
   RegisterHook on_register;

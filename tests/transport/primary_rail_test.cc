@@ -46,7 +46,7 @@ class PrimaryRailTest : public ::testing::TestWithParam<Protocol> {
 INSTANTIATE_TEST_SUITE_P(By, PrimaryRailTest, ::testing::Values(Protocol::kRead, Protocol::kWrite),
                          [](const auto& tested) { return std::string(ToString(tested.param)); });
 
-TEST_P(PrimaryRailTest, AreMadeWithTheFirstLargePull) {
+TEST_P(PrimaryRailTest, BulkQueuePairsAreMadeWithTheFirstLargePull) {
   Pull(100, Protocol::kEager);
   world_.RunFor(Seconds(1));
   ExpectConnected(0);
@@ -56,7 +56,7 @@ TEST_P(PrimaryRailTest, AreMadeWithTheFirstLargePull) {
   ExpectConnected(1);
 }
 
-TEST_P(PrimaryRailTest, AreGivenBackWhenNothingLargeMovesAndMadeAgain) {
+TEST_P(PrimaryRailTest, BulkQueuePairsAreGivenBackWhenIdleAndMadeAgain) {
   Pull(100, Protocol::kEager);
   world_.RunFor(kWindowRest * 2);
   const uint32_t small = Completions();
@@ -71,7 +71,7 @@ TEST_P(PrimaryRailTest, AreGivenBackWhenNothingLargeMovesAndMadeAgain) {
   }
 }
 
-TEST_P(PrimaryRailTest, SmallPullsDoNotKeepThem) {
+TEST_P(PrimaryRailTest, SmallPullsDoNotKeepBulkQueuePairs) {
   Pull(kLarge, GetParam());
   for (int i = 0; i < 15; ++i) {
     world_.RunFor(Seconds(1));
@@ -80,7 +80,7 @@ TEST_P(PrimaryRailTest, SmallPullsDoNotKeepThem) {
   EXPECT_EQ(puller_.endpoint->counters().bulk_rested, 1u);
 }
 
-TEST_P(PrimaryRailTest, WhoWantsThemWhileTheyGoGetsNewOnes) {
+TEST_P(PrimaryRailTest, APullThatNeedsBulkQueuePairsWhileTheyGoGetsNewOnes) {
   for (int microseconds : {0, 1, 2, 3, 5, 10}) {
     const uint64_t rested = puller_.endpoint->counters().bulk_rested;
     Pull(kLarge, GetParam());
@@ -92,7 +92,7 @@ TEST_P(PrimaryRailTest, WhoWantsThemWhileTheyGoGetsNewOnes) {
   ExpectConnected(12);
 }
 
-TEST_P(PrimaryRailTest, AreThereForManyAtOnce) {
+TEST_P(PrimaryRailTest, BulkQueuePairsServeManyPullsAtOnce) {
   std::vector<std::shared_ptr<Outcome>> outcomes;
   for (int i = 0; i < 20; ++i) outcomes.push_back(puller_.Pull(owner_, owner_.AddObject(kLarge + i), GetParam()));
   for (const auto& outcome : outcomes) {
@@ -122,7 +122,7 @@ class SlowPrimaryRailTest : public PrimaryRailTest {
 INSTANTIATE_TEST_SUITE_P(By, SlowPrimaryRailTest, ::testing::Values(Protocol::kRead, Protocol::kWrite),
                          [](const auto& tested) { return std::string(ToString(tested.param)); });
 
-TEST_P(SlowPrimaryRailTest, StayWhileSomethingMoves) {
+TEST_P(SlowPrimaryRailTest, BulkQueuePairsStayWhileSomethingMoves) {
   const base::Time began = world_.time.Now();
   Pull(40'000'000, GetParam());
   EXPECT_GT(world_.time.Now() - began, kBulkRest);
@@ -159,7 +159,7 @@ class RefusedPrimaryRailTest : public ::testing::Test {
   RawPeer owner_;
 };
 
-TEST_F(RefusedPrimaryRailTest, OnlyThoseThatNeedItFailAndMessagesGoOn) {
+TEST_F(RefusedPrimaryRailTest, OnlyLargePullsFailAndMessagesGoOn) {
   std::optional<absl::Status> answer;
   const uint8_t question[] = {1};
   const base::Pending call = puller_.endpoint->Call(owner_.service(), question, Seconds(60),
@@ -208,7 +208,7 @@ TEST_F(RefusedPrimaryRailTest, AWriteThatCannotComeEndsToo) {
   world_.ExpectClean();
 }
 
-TEST(HostilePrimaryRailTest, APeerThatGivesBackWhatIsNotThereIsAnswered) {
+TEST(HostilePrimaryRailTest, APeerThatGivesBackMissingQueuePairsIsAnswered) {
   World world;
   Node& node = world.Add();
   RawPeer raw(world, 9);

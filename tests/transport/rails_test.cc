@@ -103,7 +103,7 @@ TEST_F(RailsTest, NumbersOfRailsNeedNotBeEqual) {
   world.ExpectClean();
 }
 
-TEST_F(RailsTest, WorkOverLoopbackWithoutImmediatesAndWithKeysOfEachTransfer) {
+TEST_F(RailsTest, RailsWorkOverLoopbackWithoutImmediatesAndWithKeysOfEachTransfer) {
   WorldOptions loopback;
   loopback.loopback = true;
   World w(loopback);
@@ -128,7 +128,7 @@ TEST_F(RailsTest, WorkOverLoopbackWithoutImmediatesAndWithKeysOfEachTransfer) {
   w.ExpectClean();
 }
 
-TEST_F(RailsTest, MoreQueuePairsThanAConnectionMayHaveAreNamed) {
+TEST_F(RailsTest, TooManyQueuePairsForAConnectionAreReported) {
   Node& node = world.Add(WithRails(2));
   std::vector<Rail> rails;
   for (const Node::RailParts& rail : node.rails) rails.push_back({*rail.device, *rail.domain, *rail.registration});
@@ -190,7 +190,7 @@ TEST_F(RailsTest, ARailThatIsCutDropsOutAndEveryTransferEndsWithItsBytes) {
     }
     EXPECT_EQ(owner.source.pins(), 0u) << "a serve waits for a rail that is gone";
     const EndpointCounters& asks = (protocol == Protocol::kRead ? puller : owner).endpoint->counters();
-    // What was written and not acknowledged is not counted.
+    // Bytes that were written and not acknowledged do not count.
     if (protocol == Protocol::kRead) {
       EXPECT_GE(asks.rail_bytes[0] + asks.rail_bytes[1], bytes + 2 * kMiB);
     }
@@ -272,7 +272,7 @@ TEST_F(RailsTest, ADeviceThatIsRemovedIsNotTriedAgain) {
   world.ExpectClean();
 }
 
-TEST_F(RailsTest, ARailThatCannotBeReachedHoldsNothingUp) {
+TEST_F(RailsTest, AnUnreachableRailHoldsNothingUp) {
   Node& owner = world.Add(WithRails(2));
   Node& puller = world.Add(WithRails(2));
   world.CutRail(puller, owner, 1);
@@ -290,7 +290,7 @@ TEST_F(RailsTest, ARailThatCannotBeReachedHoldsNothingUp) {
 
 // A cancelled transfer must not cost the connection, though requests of it hang on a rail that
 // has been cut.
-TEST_F(RailsTest, CancellingWhatHangsOnACutRailCostsOnlyTheRail) {
+TEST_F(RailsTest, CancellingAPullThatHangsOnACutRailCostsOnlyTheRail) {
   for (Protocol protocol : {Protocol::kRead, Protocol::kWrite}) {
     World w(Fast());
     NodeOptions options = WithRails(2);

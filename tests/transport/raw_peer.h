@@ -22,7 +22,7 @@ class RawPeer final {
   RawPeer(World& world, uint8_t last_byte_of_ip);
   ~RawPeer();
 
-  // What it says of itself.
+  // Its description of itself.
   Hello hello;
 
   // Connects these queue pairs (0: messages, 1: bulk, 2: bulk of a second rail, over the same
@@ -32,7 +32,7 @@ class RawPeer final {
   void DropRail();
   // Waits to be connected to.
   void Listen();
-  // What it does then to who asks for a bulk queue pair.
+  // Its answer to a peer that asks for a bulk queue pair.
   bool refuses_bulk = false;
   int bulk_refused = 0;
   verbs::Address service() const;
@@ -46,10 +46,10 @@ class RawPeer final {
   void SendBytes(const std::vector<uint8_t>& bytes);
   // One request over a bulk queue pair.
   void Bulk(verbs::Opcode opcode, const RemoteRange& remote, uint32_t size, uint32_t immediate = 0, uint8_t queue = 1);
-  // What requests came to.
+  // Results of its requests.
   std::vector<verbs::CompletionStatus> bulk_statuses;
 
-  // What came, oldest first.
+  // Messages received, oldest first.
   struct Received {
     Header header;
     std::vector<uint8_t> body;

@@ -1,4 +1,4 @@
-// What each strategy asks of the device: which memory, which rights, for how long.
+// Each strategy's calls of the device: which memory, which rights, for how long.
 #include "lib/transport/memory/registration.h"
 
 #include <memory>
@@ -157,7 +157,7 @@ TEST_F(RegistrationTest, MemoryOutsideOfTheArenaIsRefused) {
   EXPECT_TRUE((*arena)->Acquire(Part(1999, 1), Use::kWriteTarget).ok());
 }
 
-TEST_F(RegistrationTest, WhatTheDeviceRefusesIsPassedOn) {
+TEST_F(RegistrationTest, ARefusalOfTheDeviceIsPassedOn) {
   domain.full = true;
   EXPECT_EQ(RegisterArena(device, domain, absl::MakeSpan(memory)).status().code(),
             absl::StatusCode::kResourceExhausted);
@@ -217,7 +217,7 @@ TEST_F(RegistrationCacheTest, WhereReadNeedsRemoteWriteItsTargetHasAKeyOfItsOwn)
   EXPECT_NE(domain.entries[0].access & verbs::kRemoteWrite, verbs::Access{});
 }
 
-TEST_F(RegistrationCacheTest, TheLongestUnusedGoesAndWhatIsInUseStays) {
+TEST_F(RegistrationCacheTest, TheLongestUnusedBlockGoesAndBlocksInUseStay) {
   constexpr size_t kStore = (RegistrationCache::kMaxRegions + 2) * kBlock;
   memory.resize(kStore);
   RegistrationCache cache(domain, Part(0, kStore), RegisterOnDemand(device, domain), false, kBlock);
@@ -232,7 +232,7 @@ TEST_F(RegistrationCacheTest, TheLongestUnusedGoesAndWhatIsInUseStays) {
   EXPECT_FALSE(domain.entries[2].alive);
 }
 
-TEST_F(RegistrationCacheTest, WhereAllAreInUseATransferRegistersItsOwnMemory) {
+TEST_F(RegistrationCacheTest, WithAllBlocksInUseATransferRegistersItsOwnMemory) {
   constexpr size_t kStore = (RegistrationCache::kMaxRegions + 2) * kBlock;
   memory.resize(kStore);
   RegistrationCache cache(domain, Part(0, kStore), RegisterOnDemand(device, domain), false, kBlock);
@@ -249,7 +249,7 @@ TEST_F(RegistrationCacheTest, WhereAllAreInUseATransferRegistersItsOwnMemory) {
   EXPECT_TRUE(domain.entries.front().alive);
 }
 
-TEST_F(RegistrationCacheTest, WhatTheDeviceRefusesIsPassedOnAndTriedAgain) {
+TEST_F(RegistrationCacheTest, ARefusalOfTheDeviceIsPassedOnAndTriedAgain) {
   domain.full = true;
   EXPECT_EQ(cache_.Acquire(Part(0, 1), Use::kReadSource).status().code(), absl::StatusCode::kResourceExhausted);
   domain.full = false;

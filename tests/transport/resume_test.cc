@@ -64,7 +64,8 @@ class ResumeTest : public ::testing::TestWithParam<Setting> {
     return owner_.endpoint->counters().rail_bytes[0] + puller_.endpoint->counters().rail_bytes[0];
   }
 
-  // What is said to be there is there; what is not is spoiled, so that it has to come.
+  // Bytes that are reported as arrived are there; the others are spoiled, so that they have to
+  // come.
   void Take(const std::shared_ptr<Outcome>& outcome) {
     ASSERT_TRUE(world_.Finish(outcome));
     ASSERT_FALSE(outcome->status.ok());
@@ -99,7 +100,7 @@ class ResumeTest : public ::testing::TestWithParam<Setting> {
   SinkOptions sink_;
 };
 
-TEST_P(ResumeTest, AfterThePullWasCancelled) {
+TEST_P(ResumeTest, ResumesAfterACancelledPull) {
   auto outcome = puller_.Pull(request_, sink_);
   world_.RunFor(Milliseconds(2200));
   puller_.endpoint->CancelPull(outcome->pull);
@@ -110,7 +111,7 @@ TEST_P(ResumeTest, AfterThePullWasCancelled) {
   ExpectTheRestComes();
 }
 
-TEST_P(ResumeTest, AfterTheDeadlineAgainAndAgain) {
+TEST_P(ResumeTest, ResumesAfterEachOfSeveralDeadlines) {
   request_.deadline = Milliseconds(1500);
   for (int cuts = 0; cuts < 2; ++cuts) {
     const uint64_t before = request_.arrived;
@@ -123,7 +124,7 @@ TEST_P(ResumeTest, AfterTheDeadlineAgainAndAgain) {
   ExpectTheRestComes();
 }
 
-TEST_P(ResumeTest, AfterTheOwnerEnded) {
+TEST_P(ResumeTest, ResumesAfterTheOwnerEnded) {
   auto outcome = puller_.Pull(request_, sink_);
   world_.RunFor(Milliseconds(2200));
   owner_.DropEndpoint();
@@ -135,7 +136,7 @@ TEST_P(ResumeTest, AfterTheOwnerEnded) {
   ExpectTheRestComes();
 }
 
-TEST_P(ResumeTest, WhereAllButOneByteHasArrived) {
+TEST_P(ResumeTest, ResumesForTheLastByte) {
   request_.arrived = kResumedSize - 1;
   FillObject(request_.id, sink_.memory);
   sink_.memory.back() ^= 1;
@@ -149,8 +150,8 @@ INSTANTIATE_TEST_SUITE_P(All, ResumeTest,
                                            Setting{Protocol::kWrite, 1, true}),
                          NameOf);
 
-// What cannot be said of an object.
-TEST(ResumeBoundsTest, MoreThanThereIsCannotHaveArrived) {
+// Impossible reports about an object.
+TEST(ResumeBoundsTest, MoreThanTheObjectCannotHaveArrived) {
   World world;
   Node& owner = world.Add();
   Node& puller = world.Add();
@@ -170,7 +171,7 @@ TEST(ResumeBoundsTest, MoreThanThereIsCannotHaveArrived) {
 }
 
 // An owner that says of its write that more arrived than the object has.
-TEST(ResumeBoundsTest, AnOwnerCannotHaveWrittenMoreThanThereIs) {
+TEST(ResumeBoundsTest, AnOwnerCannotHaveWrittenMoreThanTheObject) {
   World world;
   Node& puller = world.Add();
   RawPeer owner(world, 99);

@@ -21,7 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// What the fake device was asked for, and what it says to that.
+// Calls that the fake device got, and its answers.
 struct Asked {
   int queues = 0;
   int resizes = 0;
@@ -164,7 +164,7 @@ class SharedCompletionsTest : public ::testing::Test {
   FakeUser a_, b_;
 };
 
-TEST_F(SharedCompletionsTest, EachConnectionGetsItsOwnAndOneTurnForABatch) {
+TEST_F(SharedCompletionsTest, EachConnectionGetsItsCompletionsAndOneTurnForABatch) {
   Open();
   a_.Join(*shared_, 7);
   b_.Join(*shared_, 8);
@@ -178,7 +178,7 @@ TEST_F(SharedCompletionsTest, EachConnectionGetsItsOwnAndOneTurnForABatch) {
   a_.share.reset(), b_.share.reset();
 }
 
-TEST_F(SharedCompletionsTest, WhatIsThereNowHasBeenPassedOnWhenSoManyHaveThoughOthersGoOn) {
+TEST_F(SharedCompletionsTest, PresentCompletionsArePassedOnThoughOthersKeepComing) {
   Open();
   a_.Join(*shared_, 7);
   b_.Join(*shared_, 8);
@@ -192,7 +192,7 @@ TEST_F(SharedCompletionsTest, WhatIsThereNowHasBeenPassedOnWhenSoManyHaveThoughO
   a_.share.reset(), b_.share.reset();
 }
 
-TEST_F(SharedCompletionsTest, AQueuePairThatIsMadeLaterIsKnownByTheNumberThatItHasThen) {
+TEST_F(SharedCompletionsTest, AQueuePairThatIsMadeLaterIsKnownByItsNewNumber) {
   Open();
   FakeQueuePair later(7), never(0), forgotten(9);
   later.is_made = never.is_made = forgotten.is_made = false;
@@ -215,7 +215,7 @@ TEST_F(SharedCompletionsTest, AQueuePairThatIsMadeLaterIsKnownByTheNumberThatItH
   a_.share.reset();
 }
 
-TEST_F(SharedCompletionsTest, NothingIsPassedOnForAQueuePairThatWentMeanwhile) {
+TEST_F(SharedCompletionsTest, ACompletionOfAQueuePairThatWentIsNotPassedOn) {
   Open();
   a_.Join(*shared_, 7);
   b_.Join(*shared_, 8);
@@ -228,7 +228,7 @@ TEST_F(SharedCompletionsTest, NothingIsPassedOnForAQueuePairThatWentMeanwhile) {
   a_.share.reset();
 }
 
-TEST_F(SharedCompletionsTest, AQueuePairThatHasTheNumberOfAnEarlierOneHearsNothingOfThat) {
+TEST_F(SharedCompletionsTest, AQueuePairWithAReusedNumberGetsNoCompletionOfTheEarlierOne) {
   Open();
   FakeUser next;
   a_.Join(*shared_, 7);

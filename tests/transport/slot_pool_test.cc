@@ -98,7 +98,7 @@ TEST_F(SlotPoolTest, ABlockIsOneRegionAndSlotsDoNotOverlap) {
   Give(slots);
 }
 
-TEST_F(SlotPoolTest, WhatIsGivenBackIsTakenAgainFromTheLowestBlock) {
+TEST_F(SlotPoolTest, ReturnedSlotsAreTakenAgainFromTheLowestBlock) {
   const std::vector<uint32_t> slots = Take(2 * kBlock);
   pool_.Give(slots[kBlock + 1]);
   pool_.Give(slots[1]);
@@ -108,7 +108,7 @@ TEST_F(SlotPoolTest, WhatIsGivenBackIsTakenAgainFromTheLowestBlock) {
   Give(slots);
 }
 
-TEST_F(SlotPoolTest, OneUnusedBlockIsKeptAndTheOthersGo) {
+TEST_F(SlotPoolTest, OneUnusedBlockIsKept) {
   Give(Take(5 * kBlock));
   EXPECT_EQ(domain_.regions, 1);
   EXPECT_EQ(pool_.taken(), 0u);
@@ -118,7 +118,7 @@ TEST_F(SlotPoolTest, OneUnusedBlockIsKeptAndTheOthersGo) {
   Give(again);
 }
 
-TEST_F(SlotPoolTest, WhereNoMoreCanBeRegisteredTheReasonIsSaid) {
+TEST_F(SlotPoolTest, AFailedRegistrationIsReportedWithItsReason) {
   domain_.most = 1;
   const std::vector<uint32_t> slots = Take(kBlock);
   EXPECT_TRUE(absl::IsResourceExhausted(pool_.Take().status()));
@@ -127,7 +127,7 @@ TEST_F(SlotPoolTest, WhereNoMoreCanBeRegisteredTheReasonIsSaid) {
   Give(slots);
 }
 
-TEST_F(SlotPoolTest, WhatCanBeDoneWithoutIsNotTriedAgainAtOnce) {
+TEST_F(SlotPoolTest, AnOptionalBlockIsNotTriedAgainAtOnce) {
   domain_.most = 1;
   std::vector<uint32_t> slots = Take(kBlock);
   EXPECT_TRUE(absl::IsResourceExhausted(pool_.TakeSpare().status()));

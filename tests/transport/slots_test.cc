@@ -57,7 +57,7 @@ class PostReceivesTest : public ::testing::Test {
   TakingQueuePair queue_pair_;
 };
 
-TEST_F(PostReceivesTest, ManyTakeFewCalls) {
+TEST_F(PostReceivesTest, ManyReceivesTakeFewCalls) {
   const verbs::PostResult result = Post(entries_);
   EXPECT_TRUE(result.ok()) << result.status;
   EXPECT_EQ(result.accepted, 40u);
@@ -65,7 +65,7 @@ TEST_F(PostReceivesTest, ManyTakeFewCalls) {
   EXPECT_THAT(queue_pair_.batches, ElementsAre(kPostBatch, kPostBatch, 40 - 2 * kPostBatch));
 }
 
-TEST_F(PostReceivesTest, WhatTheDeviceTookBeforeItRefusedIsTold) {
+TEST_F(PostReceivesTest, ReceivesTakenBeforeARefusalAreReported) {
   queue_pair_.room = kPostBatch + 3;
   const verbs::PostResult result = Post(entries_);
   EXPECT_TRUE(absl::IsResourceExhausted(result.status)) << result.status;
@@ -73,7 +73,7 @@ TEST_F(PostReceivesTest, WhatTheDeviceTookBeforeItRefusedIsTold) {
   EXPECT_EQ(queue_pair_.batches.size(), 2u) << "and it is asked no more";
 }
 
-TEST_F(PostReceivesTest, NothingIsNoCall) {
+TEST_F(PostReceivesTest, NoReceivesTakeNoCall) {
   EXPECT_TRUE(Post({}).ok());
   EXPECT_TRUE(queue_pair_.batches.empty());
 }

@@ -78,13 +78,13 @@ INSTANTIATE_TEST_SUITE_P(Where, StoppedWriteTest, ::testing::Bool(), [](const au
   return std::string(tested.param ? "RevokingProvesNothing" : "RevokingProves");
 });
 
-TEST_P(StoppedWriteTest, TheOwnerSaysSoOrEndsTheConnection) {
+TEST_P(StoppedWriteTest, AnOwnerThatStopsReportsItOrEndsTheConnection) {
   EXPECT_LT(CancelInTheMiddle(), kDrainGrace);
   ExpectAnotherConnectionOnlyWithoutProof();
 }
 
 // All of it is posted already.
-TEST_P(StoppedWriteTest, WhatIsAlmostThereIsAwaitedOverTheConnection) {
+TEST_P(StoppedWriteTest, AnAlmostFinishedWriteIsAwaitedOverTheConnection) {
   id_ = owner_->AddObject(4 << 20);
   const auto outcome = puller_->Pull(*owner_, id_, Protocol::kWrite);
   world_.RunFor(Milliseconds(20));

@@ -50,7 +50,7 @@ class StuckDeviceTest : public ::testing::TestWithParam<Protocol> {
 INSTANTIATE_TEST_SUITE_P(By, StuckDeviceTest, ::testing::Values(Protocol::kEager, Protocol::kRead, Protocol::kWrite),
                          [](const auto& tested) { return std::string(ToString(tested.param)); });
 
-TEST_P(StuckDeviceTest, WhoHasWorkLeavesItsConnectionForANewOne) {
+TEST_P(StuckDeviceTest, AnEndpointWithWorkLeavesItsConnectionForANewOne) {
   ASSERT_EQ(Pull(), absl::OkStatus());
   puller_is_stuck_ = true;
   const base::Time began = world_.time.Now();
@@ -68,8 +68,8 @@ TEST_P(StuckDeviceTest, WhoHasWorkLeavesItsConnectionForANewOne) {
   world_.ExpectClean();
 }
 
-// Whose answers are lost has no work any more, and only itself can see it.
-TEST_P(StuckDeviceTest, WhoHasAnsweredLeavesTheConnectionToo) {
+// An endpoint whose answers are lost has no work any more, and only itself can see it.
+TEST_P(StuckDeviceTest, AnEndpointThatHasAnsweredLeavesItsConnectionToo) {
   ASSERT_EQ(Pull(), absl::OkStatus());
   owner_is_stuck_ = true;
   EXPECT_FALSE(Pull(Seconds(1)).ok());

@@ -27,7 +27,7 @@ constexpr uint64_t kSmall = 64;  // bytes
 constexpr uint64_t kMostSlots = 64 << 10;
 constexpr uint64_t kMostBeside = 60 << 10;
 
-// Of the order of a server's (sim/costs/presets.json).
+// Costs of the order of a server's (sim/costs/presets.json).
 sim::HostCosts Costs() {
   sim::HostCosts costs;
   costs.post = Nanoseconds(150);
@@ -138,7 +138,7 @@ class Star {
   uint64_t calls_answered_ = 0, calls_failed_ = 0;
 };
 
-TEST(ThousandPeersTest, ASmallGetTakesWhatItTakesWithTen) {
+TEST(ThousandPeersTest, ASmallGetTakesAsMuchAsWithTenPeers) {
   Star star;
   star.ConnectTo(kFew);
   const base::Duration with_few = star.UsualGet();

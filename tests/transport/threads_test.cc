@@ -1,6 +1,6 @@
 // The same endpoints on real loops: NICs and engines each on a thread of their own, two engines
-// sharing a device, in real time. What is looked for here is what virtual time cannot show: data
-// races, and memory touched by another thread's NIC too late.
+// sharing a device, in real time. They show faults that virtual time cannot: data races, and memory
+// touched too late by another thread's NIC.
 #include <atomic>
 #include <map>
 #include <memory>
@@ -30,7 +30,7 @@ constexpr int kObjects = 12;
 
 uint64_t SizeOf(int object) { return static_cast<uint64_t>(object) * object * 20011 % 400000; }
 
-// What the engines pulled, counted; and why pulls failed.
+// The pulls of the engines, counted, and the reasons of failures.
 struct Score {
   std::atomic<int> ok{0};
   std::atomic<int> failed{0};
@@ -101,7 +101,7 @@ class Engine {
     EndpointOptions options;
     options.bulk_queue_pairs = 2;
     options.chunk_size = 64 * 1024;
-    // Nothing is lost here, but all wait for each other, and all connect at once: on an emulated
+    // No packet is lost here, but all wait for each other, and all connect at once: on an emulated
     // processor for longer than the defaults.
     if (!testing_support::OnSoftwareNic()) {
       options.reliability.ack_timeout = Seconds(2);

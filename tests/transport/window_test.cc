@@ -37,7 +37,7 @@ class WindowTest : public ::testing::Test {
       ASSERT_TRUE(outcome->status.ok() && outcome->right) << outcome->status;
     }
   }
-  // Of one end of a connection.
+  // The window of one end of a connection.
   static uint64_t FirstWindow(const Node& node) {
     return uint64_t{node.options.endpoint.first_slots} * node.options.endpoint.slot_size;
   }
@@ -73,7 +73,7 @@ TEST_F(WindowTest, OnceItHasGrownABurstWaitsNoMore) {
   EXPECT_EQ(b.endpoint->counters().credit_stalls, stalls);
 }
 
-TEST_F(WindowTest, AnIdleConnectionIsLeftAfterItsTimeThoughItGaveSlotsUp) {
+TEST_F(WindowTest, AnIdleConnectionIsClosedInTimeThoughItGaveSlotsUp) {
   NodeOptions options;
   options.endpoint.idle_disconnect = Seconds(60);
   Node& a = world_.Add(options);
@@ -108,7 +108,7 @@ TEST_F(WindowTest, IdlePeersTakeLittleMemoryEach) {
   EXPECT_GT(use.slot_bytes, 0u);
   EXPECT_LE(use.slot_bytes / (2 * kPeers), kIdleConnection);
 
-  // What they say now and then moves them together.
+  // A message now and then moves both together.
   for (int round = 0; round < 8; ++round) {
     for (Node* peer : peers) Burst(hub, *peer, 1);
     world_.RunFor(kRested);
@@ -117,7 +117,7 @@ TEST_F(WindowTest, IdlePeersTakeLittleMemoryEach) {
   EXPECT_LE(hub.endpoint->use().registered_bytes, 2 * kPeers * kIdleConnection + kSlack);
 }
 
-TEST_F(WindowTest, AWindowIsNoLargerThanItsOwnerSaid) {
+TEST_F(WindowTest, AWindowIsNoLargerThanItsOwnerAllows) {
   NodeOptions options;
   options.endpoint.receive_slots = 8;
   Node& a = world_.Add(options);
@@ -136,7 +136,7 @@ TEST_F(WindowTest, AFixedWindowIsAWindowToo) {
   EXPECT_EQ(a.endpoint->counters().windows_grown + b.endpoint->counters().windows_grown, 0u);
 }
 
-TEST_F(WindowTest, APeerThatGivesUpWhatItWasNotGivenIsDisconnected) {
+TEST_F(WindowTest, APeerThatGivesUpSlotsThatItLacksIsDisconnected) {
   Node& node = world_.Add();
   RawPeer raw(world_, 9);
   raw.Connect(node.service);
@@ -146,7 +146,7 @@ TEST_F(WindowTest, APeerThatGivesUpWhatItWasNotGivenIsDisconnected) {
   EXPECT_EQ(node.endpoint->counters().protocol_errors, 1u);
 }
 
-TEST_F(WindowTest, APeerThatAlwaysAsksForMoreGetsNoMoreThanTheMost) {
+TEST_F(WindowTest, APeerThatAlwaysAsksForMoreGetsNoMoreThanTheMaximum) {
   Node& node = world_.Add();
   RawPeer raw(world_, 9);
   raw.Connect(node.service);
@@ -164,7 +164,7 @@ TEST_F(WindowTest, APeerThatAlwaysAsksForMoreGetsNoMoreThanTheMost) {
   EXPECT_LE(granted, node.options.endpoint.receive_slots - kMinFirstSlots + 20u);
 }
 
-TEST_F(WindowTest, WhereMemoryIsShortAPeerThatAlwaysAsksForMoreIsNotTriedForWithEachMessage) {
+TEST_F(WindowTest, WithoutMemoryAGreedyPeerIsNotServedAtEachMessage) {
   struct Memory {
     bool scarce = false;
     int refused = 0;

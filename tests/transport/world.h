@@ -1,9 +1,9 @@
 // A small world for the transport's tests: nodes with software NICs on one network, all
 // in virtual time. Which network that is, is decided where a test is linked (network_under_test.h).
 //
-// The store of a node is a fake: objects lie in an arena, pins are counted, and memory is spoiled
-// whenever it must not matter any more. An object's bytes follow from its name and size; they are
-// there only while it is pinned. What a failed pull gave back is filled with a pattern that must
+// The store of a node is a fake: objects lie in an arena, pins are counted, and memory that must
+// not matter any more is spoiled. An object's bytes follow from its name and size; they are there
+// only while it is pinned. Memory that a failed pull returned is filled with a pattern that must
 // still be there at the end (NothingWasTouched).
 #pragma once
 
@@ -47,7 +47,7 @@ class FakeSource final : public Source {
 
   void Add(const base::ObjectId& id, absl::Span<uint8_t> memory, uint64_t metadata_size);
   void Remove(const base::ObjectId& id) { objects_.erase(id); }
-  // Answers take so long from now on.
+  // Makes answers take `delay` from now on.
   void SetDelay(base::Duration delay) { delay_ = delay; }
 
   void Pin(const base::ObjectVersion& version, PinId pin, PinCallback done) override;
@@ -55,7 +55,7 @@ class FakeSource final : public Source {
 
   size_t pins() const { return pins_.size(); }  // granted or asked for
   uint64_t pins_ever() const { return pins_ever_; }
-  // What was asked for last.
+  // The object requested last.
   const base::ObjectVersion& last_version() const { return last_version_; }
 
  private:
@@ -88,7 +88,7 @@ inline CallHandler Handler(std::function<void(absl::Span<const uint8_t> request,
   };
 }
 
-// What became of a pull.
+// The result of a pull.
 struct Outcome {
   PullId pull = 0;
   bool done = false;
@@ -192,7 +192,7 @@ class World {
   void RunFor(base::Duration duration) { time.RunFor(duration); }
   bool Finish(const std::shared_ptr<Outcome>& outcome, base::Duration limit = base::Seconds(120));
 
-  // Nothing passes between the two on this rail, or everything again.
+  // CutRail stops all packets between the two on this rail, MendRail lets them pass again.
   void CutRail(const Node& a, const Node& b, uint32_t rail);
   void MendRail(const Node& a, const Node& b, uint32_t rail);
 

@@ -1,5 +1,5 @@
-// What a peer WRITEs into is opened by a memory window, where there can be one, and closed before
-// anybody sees the object.
+// The memory that a peer WRITEs into is opened by a memory window, if there can be one, and closed
+// before anybody sees the object.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -64,7 +64,7 @@ class WriteTargetTest : public ::testing::Test {
   bool hold[16] = {};  // requests by opcode, until LetGo
   bool spoil_binds = false;
 
-  // What was held goes to the device.
+  // Passes the held requests on to the device.
   void LetGo() {
     std::fill(std::begin(hold), std::end(hold), false);
     for (auto& [queue_pair, request] : std::exchange(held, {})) {
@@ -137,7 +137,7 @@ TEST_F(WriteTargetTest, TheFirstPullOfAConnectionDoesNotWaitForAWindow) {
   EXPECT_EQ(Bound(puller), 1u);
 }
 
-TEST_F(WriteTargetTest, BeyondThePoolsBoundTargetsAreRegistered) {
+TEST_F(WriteTargetTest, TargetsBeyondThePoolsBoundAreRegistered) {
   constexpr uint32_t kOwners = 3, kEach = 100;  // a connection has room for that many writes
   static_assert(kOwners * kEach > WindowPool::kMaxWindows, "more than there are windows");
   Node& puller = AddPuller();
@@ -199,7 +199,7 @@ TEST_F(WriteTargetTest, ADeviceThatFailsToBindIsNotAskedAgain) {
 
 // ---- in which order
 
-TEST_F(WriteTargetTest, TheOwnerHearsOfAKeyWhenItIsBound) {
+TEST_F(WriteTargetTest, TheOwnerGetsAKeyOnceItIsBound) {
   Node& puller = AddPuller();
   Warm(puller);
   const uint64_t asked = owner.source.pins_ever();
@@ -232,7 +232,7 @@ TEST_F(WriteTargetTest, APullIsDoneWhenItsWindowIsClosed) {
 
 // ---- ending early
 
-TEST_F(WriteTargetTest, CancelledWhileItIsOpening) {
+TEST_F(WriteTargetTest, APullMayBeCancelledWhileItsWindowIsOpening) {
   Node& puller = AddPuller();
   Warm(puller);
   const uint64_t asked = owner.source.pins_ever();
@@ -253,7 +253,7 @@ TEST_F(WriteTargetTest, CancelledWhileItIsOpening) {
 }
 
 // All moments of it, one after the other.
-TEST_F(WriteTargetTest, CancelledInTheMiddleItKeepsTheConnectionAndTheWindow) {
+TEST_F(WriteTargetTest, APullThatIsCancelledInTheMiddleKeepsConnectionAndWindow) {
   Node& puller = AddPuller();
   Warm(puller);
   const uint64_t before = registrations;
@@ -356,7 +356,7 @@ class LateWriteTest : public WriteTargetTest {
   size_t posted = 0;  // by the peer, over bulk queue pairs
 };
 
-TEST_F(LateWriteTest, ChangesNothingOnceThePullIsDone) {
+TEST_F(LateWriteTest, ALateWriteChangesNothingOnceThePullIsDone) {
   auto outcome = Ask();
   WriteIt(asked);
   ASSERT_TRUE(world.Finish(outcome, Seconds(1)));
@@ -367,7 +367,7 @@ TEST_F(LateWriteTest, ChangesNothingOnceThePullIsDone) {
 
 // As long as the device has not taken the key back the pull is not done: what is written then is
 // the owner's own object still.
-TEST_F(LateWriteTest, IsPossibleUntilThePullIsDone) {
+TEST_F(LateWriteTest, AWriteIsPossibleUntilThePullIsDone) {
   Hold(Opcode::kLocalInvalidate);
   auto outcome = Ask();
   WriteIt(asked);
@@ -383,7 +383,7 @@ TEST_F(LateWriteTest, IsPossibleUntilThePullIsDone) {
 
 // The device says nothing of the invalidate: after a grace the window is dropped, which is proof,
 // too.
-TEST_F(LateWriteTest, ChangesNothingThoughTheInvalidateHangs) {
+TEST_F(LateWriteTest, ALateWriteChangesNothingThoughTheInvalidateHangs) {
   Hold(Opcode::kLocalInvalidate);
   auto outcome = Ask();
   WriteIt(asked);
@@ -397,7 +397,7 @@ TEST_F(LateWriteTest, ChangesNothingThoughTheInvalidateHangs) {
   EXPECT_TRUE(IsObject(request.id, outcome->memory)) << "a sealed object was written";
 }
 
-TEST_F(LateWriteTest, ChangesNothingAfterACancel) {
+TEST_F(LateWriteTest, ALateWriteChangesNothingAfterACancel) {
   auto outcome = Ask();
   puller.endpoint->CancelPull(outcome->pull);
   world.RunFor(Milliseconds(100));
@@ -408,7 +408,7 @@ TEST_F(LateWriteTest, ChangesNothingAfterACancel) {
   world.ExpectClean();
 }
 
-TEST_F(LateWriteTest, IsConfinedToTheTargetWhileThePullRuns) {
+TEST_F(LateWriteTest, AWriteIsConfinedToTheTargetWhileThePullRuns) {
   auto outcome = Ask();
   asked.remote.address += 1;
   EXPECT_EQ(WriteOnceMore(), verbs::CompletionStatus::kRemoteAccess);
@@ -470,7 +470,7 @@ TEST_F(WriteTargetRailsTest, ARailThatDropsOutTakesItsWindowAlong) {
 }
 
 // A bind that waits on one rail holds the question up, not for longer than that rail lives.
-TEST_F(WriteTargetRailsTest, ARailThatDropsOutWhileItsWindowIsOpeningIsLeftOut) {
+TEST_F(WriteTargetRailsTest, ARailThatDropsOutWhileItsWindowIsOpeningIsSkipped) {
   Node& from = world.Add(WithRails(2));
   Node& puller = AddPuller(WithRails(2));
   Warm(puller, from, 1);
@@ -492,7 +492,7 @@ TEST_F(WriteTargetRailsTest, ARailThatDropsOutWhileItsWindowIsOpeningIsLeftOut) 
 
 // A rail that was lost and joined again during one long write has other queue pairs then, for whose
 // peer the window was not bound: the write does not go there.
-TEST_F(WriteTargetRailsTest, AWriteDoesNotReturnToARailThatCameBack) {
+TEST_F(WriteTargetRailsTest, AWriteDoesNotReturnToARailThatRejoined) {
   WorldOptions slow = Fast();
   slow.link.picoseconds_per_byte = 200000;  // 40 Mb/s
   World w(slow);

@@ -1,7 +1,7 @@
 // Collective keeps the ranks of a run in step: each gives a few bytes and hears what all gave.
 //
 // Under MPI the ranks are processes (mpi_collective.h); in a test they are objects in virtual time.
-// Nothing is measured through it: it only says when all are ready, and gathers what they measured.
+// Measurements do not run through it: it only says when all are ready, and gathers their results.
 //
 // Law: every rank makes the same calls in the same order. One is under way at a time.
 #pragma once
@@ -17,7 +17,7 @@ namespace tokamak::bench {
 
 class Collective {
  public:
-  // What all ranks gave, one after another in their order; valid during the call.
+  // `all`: the contributions of all ranks, one after another in their order; valid during the call.
   using GatherCallback = std::function<void(absl::Span<const uint8_t> all)>;
 
   virtual ~Collective() = default;

@@ -21,7 +21,7 @@ class Content final {
 
   Content(uint64_t seed, uint32_t case_number, uint32_t repetition, const Edge& edge);
 
-  // Of the object that holds it; no two of a run are equal.
+  // The id of the object that holds it; no two of a run are equal.
   const base::ObjectId& id() const { return id_; }
 
   // Writes the bytes from `offset` on.

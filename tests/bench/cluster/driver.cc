@@ -25,7 +25,7 @@ constexpr base::Duration kRoomDeadline = base::Seconds(30);
 constexpr base::Duration kDirectoryDeadline = base::Seconds(30);
 constexpr base::Duration kLookInterval = base::Microseconds(200);
 
-// What no Content is full of.
+// A byte that no Content is full of.
 constexpr uint8_t kSoil = 0xa5;
 
 base::ObjectId SoilId() { return base::ObjectId::FromName("cluster bench, soil"); }
@@ -263,7 +263,7 @@ void Driver::Compare(const absl::StatusOr<uint64_t>& hash) {
   CheckNext();
 }
 
-// What a rank gave may go now: a copy goes with it, and cannot be looked at after.
+// The objects of a rank may go now: a copy goes with its original, and cannot be looked at after.
 void Driver::SayChecked() {
   Gather({}, [this](absl::Span<const Word>) { plan_.keep&& stop_ == Stop::kNotYet ? DropCopies() : DeleteAll(); });
 }

@@ -11,8 +11,8 @@
 //   check     what came is hashed and compared
 //   checked   gather: all was right. Then originals are deleted, and copies with them
 //
-// Where the plan keeps objects, originals stay for all repetitions of a case. Then the bytes that
-// shall come have lain in memory before, so the room that copies gave back is soiled in between.
+// If the plan keeps objects, originals stay for all repetitions of a case. Then the bytes that
+// shall come have lain in memory before, so the room that copies returned is soiled in between.
 //
 // Any trouble of a rank reaches all with the next gather, and ends the run on all of them.
 //
@@ -66,7 +66,7 @@ class Driver final {
   bool lost_others() const { return lost_others_; }
 
  private:
-  // What ranks tell each other. Plain bytes: all ranks run the same program.
+  // Messages between ranks. Plain bytes: all ranks run the same program.
   struct Word {
     double seconds = 0;       // of a repetition
     double least_source = 1;  // as Repetition has it
@@ -90,7 +90,7 @@ class Driver final {
 
   void NextCase();
   void Prepare();
-  // Makes room for an object of this case, which `fill` then fills; where there is none the run has
+  // Makes room for an object of this case, which `fill` then fills; without room the run has
   // failed, and goes on with `next`.
   void Reserve(const base::ObjectId& id, void (Driver::*fill)(), void (Driver::*next)());
   void CreateNext();
@@ -137,7 +137,7 @@ class Driver final {
   Stop stop_ = Stop::kNotYet;
   std::vector<CaseResult> results_;
   bool lost_others_ = false;
-  absl::Status trouble_;  // the first, until it is told
+  absl::Status trouble_;  // the first, until it is reported
 
   std::vector<Content> outgoing_;
   size_t next_ = 0;        // of outgoing_ or incoming_, whose turn it is

@@ -47,8 +47,8 @@ class BadPuller final : public Puller {
   const uint64_t at_;
 };
 
-// Brings its first object. Of later ones it leaves in memory what lay there before: perhaps the
-// bytes of the first.
+// Brings its first object. For later ones it leaves the old bytes in memory: perhaps those of the
+// first.
 class IdlePuller final : public Puller {
  public:
   IdlePuller(node::Node& node, uint64_t size) : good_(node, Protocol::kRead), node_(node), size_(size) {}
@@ -194,7 +194,7 @@ TEST(DriverTest, EveryPatternMovesExactlyItsObjects) {
   ranks.cluster.ExpectClean();
 }
 
-TEST(DriverTest, TheProtocolThatIsNamedMovesTheBytes) {
+TEST(DriverTest, TheNamedProtocolMovesTheBytes) {
   Ranks ranks(2);
   Plan plan = MakePlan({Pattern::kOneToOne}, {200'000}, 3);
   plan.stop.most = 6;
@@ -206,7 +206,7 @@ TEST(DriverTest, TheProtocolThatIsNamedMovesTheBytes) {
   }
 }
 
-TEST(DriverTest, ObjectsThatAreKeptAreMovedAgainAndAgain) {
+TEST(DriverTest, KeptObjectsAreMovedAgainAndAgain) {
   Ranks ranks(3);
   Plan plan = MakePlan({Pattern::kAllToAll}, {64, 40'000}, kContenders.size());
   plan.keep = true;
@@ -255,7 +255,7 @@ TEST(DriverTest, TheSpeedOfTheLinksIsFound) {
   }
 }
 
-TEST(DriverTest, AByteThatIsWrongEndsTheRunOnAllRanks) {
+TEST(DriverTest, AWrongByteEndsTheRunOnAllRanks) {
   for (const uint64_t at : {uint64_t{0}, uint64_t{299'999}}) {
     Ranks ranks(3);
     ranks.Replace(1, 0, std::make_unique<BadPuller>(ranks.cluster[1].node(), at));
@@ -298,7 +298,7 @@ TEST(DriverTest, AnObjectThatHasNoRoomEndsTheRunOnAllRanks) {
   }
 }
 
-TEST(DriverTest, ARankThatIsLostIsNotWaitedForForEver) {
+TEST(DriverTest, ALostRankIsNotAwaitedForEver) {
   Ranks ranks(3);
   const base::Time began = ranks.cluster.time.Now();
   ranks.Run(MakePlan({Pattern::kAllToAll}, {64}, 1), /*silent=*/1);

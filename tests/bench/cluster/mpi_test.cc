@@ -110,7 +110,7 @@ TEST_F(MpiTest, OtherWaysToRegisterAndToDetectWorkToo) {
   EXPECT_TRUE(absl::StrContains(Read("out.csv"), "all-to-all,300000,write,on_demand,2,")) << ended.output;
 }
 
-TEST_F(MpiTest, WhatIsKeptIsRegisteredOnce) {
+TEST_F(MpiTest, KeptObjectsAreRegisteredOnce) {
   const Ended ended =
       Run("2", {"--sizes", "300000", "--patterns", "one-to-one", "--protocols", "read,socket-tuned", "--registration",
                 "cached", "--keep", "--repetitions", "10", "--csv", folder_.Path("out.csv")});
@@ -119,7 +119,7 @@ TEST_F(MpiTest, WhatIsKeptIsRegisteredOnce) {
   EXPECT_TRUE(absl::StrContains(Read("out.csv"), "one-to-one,300000,socket,tuned,2,")) << ended.output;
 }
 
-TEST_F(MpiTest, WhatIsWrongIsSaidOnce) {
+TEST_F(MpiTest, MistakesAreReportedOnce) {
   const Ended flag = Run("2", {"--sizes", "2GiB"});
   EXPECT_EQ(flag.status.code, 2) << flag.output;
   EXPECT_EQ(std::vector<std::string>(absl::StrSplit(flag.output, "--sizes: ")).size(), 2u) << flag.output;

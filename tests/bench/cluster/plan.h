@@ -32,7 +32,7 @@ struct Edge {
   uint32_t to = 0;
 };
 
-// Of at least two ranks, those into one rank in the order of where they come from.
+// The transfers between at least two ranks, those into one rank ordered by their source.
 std::vector<Edge> EdgesOf(Pattern pattern, uint32_t ranks);
 
 // A way to move objects, as results name it.

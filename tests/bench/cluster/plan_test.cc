@@ -22,14 +22,14 @@ std::vector<std::pair<uint32_t, uint32_t>> Pairs(Pattern pattern, uint32_t ranks
 
 using Expected = std::vector<std::pair<uint32_t, uint32_t>>;
 
-TEST(PlanTest, PatternsAreWhoGetsFromWhom) {
+TEST(PlanTest, APatternListsItsTransfers) {
   EXPECT_EQ(Pairs(Pattern::kOneToOne, 3), (Expected{{0, 1}}));
   EXPECT_EQ(Pairs(Pattern::kOneToMany, 3), (Expected{{0, 1}, {0, 2}}));
   EXPECT_EQ(Pairs(Pattern::kManyToOne, 3), (Expected{{1, 0}, {2, 0}}));
   EXPECT_EQ(Pairs(Pattern::kAllToAll, 3), (Expected{{1, 0}, {2, 0}, {0, 1}, {2, 1}, {0, 2}, {1, 2}}));
 }
 
-TEST(PlanTest, OfTwoRanksOneIsMany) {
+TEST(PlanTest, AllPatternsNeedOnlyTwoRanks) {
   EXPECT_EQ(Pairs(Pattern::kOneToMany, 2), (Expected{{0, 1}}));
   EXPECT_EQ(Pairs(Pattern::kManyToOne, 2), (Expected{{1, 0}}));
 }

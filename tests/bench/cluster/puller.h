@@ -25,7 +25,7 @@ class Puller {
                                            base::Duration timeout, Callback done) = 0;
 };
 
-// A get of the node, by one protocol. Who holds the object is the directory's business.
+// A get of the node, by one protocol. The directory knows the holder of the object.
 class NodePuller final : public Puller {
  public:
   // `node` must outlive it.

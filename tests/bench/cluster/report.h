@@ -15,7 +15,7 @@
 
 namespace tokamak::bench {
 
-// Where and how a run was made.
+// The place and the settings of a run.
 struct RunInfo {
   uint32_t ranks = 0;
   uint32_t hosts = 1;

@@ -28,7 +28,7 @@ Report MakeReport() {
                  Make(Pattern::kOneToMany, 1000, 0), Make(Pattern::kOneToMany, 64, 0)});
 }
 
-TEST(CaseResultTest, SharesAreOfTheRanksThatGet) {
+TEST(CaseResultTest, SharesCountTheRanksThatGet) {
   const CaseResult result = Make(Pattern::kOneToMany, 1000, 0);
   EXPECT_EQ(result.repetitions, 3u);
   EXPECT_DOUBLE_EQ(result.p10, 1.2);
@@ -57,7 +57,7 @@ TEST(ReportTest, CsvHasARowForEachResultInOrder) {
   EXPECT_NE(lines[4].find(",3.5,5.5,1,6,"), std::string::npos) << lines[4];
 }
 
-TEST(ReportTest, JsonSaysTheSame) {
+TEST(ReportTest, JsonHoldsTheSameValues) {
   Settings settings;
   settings.seed = 42;
   const auto json = nlohmann::json::parse(MakeReport().Json(settings));

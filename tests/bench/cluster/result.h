@@ -34,7 +34,7 @@ struct CaseResult {
   double mean_share = 0;
   double least_source = 0;  // of the rank where that is the least, by its own median
 
-  // Of at least one repetition.
+  // Takes at least one repetition.
   static CaseResult Of(const Case& what, uint32_t ranks, const std::vector<Repetition>& repetitions, Stop stop);
 };
 

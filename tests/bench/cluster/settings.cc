@@ -39,7 +39,7 @@ constexpr char kExampleSimulated[] =
     "  simulated --rate 200Gb/s --patterns all-to-all --sizes 64KiB,4MiB --registration on_demand --json out.json\n"
     "Exit codes: 0, 2 after a wrong flag, 1 after any other trouble.";
 
-// What --protocols takes, in the order in which results are shown.
+// The values of --protocols, in the order in which results are shown.
 const std::vector<std::string> kProtocols = {"eager",           "read",        "write", "policy", "socket",
                                              "socket-original", "socket-tuned"};
 

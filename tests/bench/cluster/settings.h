@@ -13,7 +13,7 @@ namespace tokamak::bench {
 constexpr uint64_t kSmallestObject = 1;
 constexpr uint64_t kLargestObject = uint64_t{1} << 30;
 
-// Where the ranks are.
+// The place of the ranks.
 enum class Place {
   kMachines,    // each a process, placed by MPI
   kSimulation,  // each a host in virtual time
@@ -34,7 +34,7 @@ struct Settings {
   uint64_t chunk_size = 1 << 20;
   uint32_t chunks_in_flight = 8;
   std::string congestion;
-  // Of simulated hosts and their network; on machines MPI says how many ranks there are.
+  // Simulated hosts and their network; on machines MPI says how many ranks there are.
   uint32_t ranks = 8;
   std::string costs;
   std::string rate;
@@ -45,13 +45,13 @@ struct Settings {
   StopRule stop;
   base::Duration timeout = base::Seconds(60);
   uint64_t seed = 1;
-  // Of rank 0.
+  // Files of rank 0.
   std::string csv;
   std::string json;
 };
 
-// What main shall do: run, or leave with an exit code (0 after --help, 2 after a wrong flag). What
-// has to be said is in `text`; empty: nothing.
+// The decision for main: run, or leave with an exit code (0 after --help, 2 after a wrong flag).
+// `text` is to be printed; empty: nothing.
 struct ParsedSettings {
   bool run = false;
   int exit_code = 0;
@@ -66,7 +66,7 @@ std::vector<Contender> ContendersOf(const Settings& settings);
 // kInvalidArgument, naming the remedy: too few ranks, or --memory that cannot hold a case.
 absl::StatusOr<Plan> MakePlan(const Settings& settings, uint32_t ranks);
 
-// What each node's store gets. After MakePlan.
+// Memory of each node's store, in bytes. After MakePlan.
 uint64_t MemoryOfARank(const Settings& settings, const Plan& plan, uint32_t ranks);
 
 }  // namespace tokamak::bench

@@ -40,13 +40,13 @@ TEST(SettingsTest, ListsAreReadOnce) {
   EXPECT_EQ(parsed.settings.patterns, (std::vector<Pattern>{Pattern::kAllToAll, Pattern::kOneToOne}));
 }
 
-TEST(SettingsTest, ContendersAreThoseOfTheProtocolsNamed) {
+TEST(SettingsTest, ContendersFollowTheNamedProtocols) {
   EXPECT_EQ(Names({"--protocols", "socket-tuned,read", "--registration", "on_demand"}),
             (Strings{"read on_demand", "socket tuned"}));
   EXPECT_EQ(Names({"--protocols", "socket,socket-original"}), (Strings{"socket original", "socket tuned"}));
 }
 
-TEST(SettingsTest, WhatIsWrongIsSaidInOneLine) {
+TEST(SettingsTest, MistakesAreReportedInOneLine) {
   const struct {
     Strings flags;
     const char* part;
@@ -81,7 +81,7 @@ TEST(SettingsTest, HelpNamesEveryPattern) {
   }
 }
 
-TEST(SettingsTest, MemoryIsWhatTheCasesNeedUnlessGiven) {
+TEST(SettingsTest, MemoryDefaultsToTheNeedOfTheCases) {
   const Settings needs = Parse({"--sizes", "1GiB", "--patterns", "all-to-all"}).settings;
   const auto plan = MakePlan(needs, 4);
   ASSERT_TRUE(plan.ok());
@@ -91,7 +91,7 @@ TEST(SettingsTest, MemoryIsWhatTheCasesNeedUnlessGiven) {
   EXPECT_EQ(MemoryOfARank(given, *MakePlan(given, 4), 4), uint64_t{100} << 20);
 }
 
-TEST(SettingsTest, TooLittleMemoryIsRefusedWithWhatIsNeeded) {
+TEST(SettingsTest, TooLittleMemoryIsRefusedWithTheNeededSize) {
   const Settings settings = Parse({"--sizes", "1GiB", "--patterns", "one-to-one", "--memory", "1GiB"}).settings;
   const auto plan = MakePlan(settings, 2);
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument);

@@ -14,7 +14,7 @@ namespace {
 
 using verbs::soft::Packet;
 
-// What a packet is, in the field that RoCE has for immediate data. Others: destination and
+// The kind of a packet, in the field that RoCE has for immediate data. Others: destination and
 // source_queue_pair are the ends' numbers (qkey, of a kOpen: the port), remote_address is the
 // number of its first byte, swap_or_add that of the byte that is expected next, compare the first
 // byte that there is no room for.

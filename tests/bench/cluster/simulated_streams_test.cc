@@ -141,7 +141,7 @@ TEST_F(SimulatedStreamsTest, AProgramThatDoesNotReadHoldsUpItsPeerAndLosesNothin
   EXPECT_TRUE(accepted->received == all);
 }
 
-TEST_F(SimulatedStreamsTest, WhereNobodyListensAStreamBreaks) {
+TEST_F(SimulatedStreamsTest, AStreamWithoutAListenerBreaks) {
   verbs::Address nobody = *verbs::Address::Parse("10.0.0.2");
   nobody.port = 9;
   connected = std::make_unique<Program>(*client.loop, *client.streams.Connect(nobody, {}));
@@ -149,7 +149,7 @@ TEST_F(SimulatedStreamsTest, WhereNobodyListensAStreamBreaks) {
   EXPECT_EQ(connected->status.code(), absl::StatusCode::kUnavailable) << connected->status;
 }
 
-TEST_F(SimulatedStreamsTest, APeerThatClosesBreaksTheStreamAfterWhatItSent) {
+TEST_F(SimulatedStreamsTest, APeerThatClosesBreaksTheStreamAfterItsBytes) {
   Connect();
   accepted->Send(Numbered(100));
   ASSERT_TRUE(RunUntil([this] { return connected->received.size() == 100; }));
@@ -159,7 +159,7 @@ TEST_F(SimulatedStreamsTest, APeerThatClosesBreaksTheStreamAfterWhatItSent) {
 }
 
 // A small piece waits for the acknowledgement of the one before, which the peer delays.
-TEST_F(SimulatedStreamsTest, TwoSmallPiecesTakeADelayedAcknowledgementUnlessThereIsNoDelay) {
+TEST_F(SimulatedStreamsTest, TwoSmallPiecesWaitForADelayedAcknowledgementUnlessNoDelayIsSet) {
   for (const bool no_delay : {false, true}) {
     StreamOptions options;
     options.no_delay = no_delay;

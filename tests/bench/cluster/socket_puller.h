@@ -1,4 +1,4 @@
-// SocketPuller pulls over SocketTransfer, which has no directory: it is told where each rank is.
+// SocketPuller pulls over SocketTransfer, which has no directory: it is given each rank's address.
 #pragma once
 
 #include <cstdint>

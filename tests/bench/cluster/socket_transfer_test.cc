@@ -205,7 +205,7 @@ TEST_P(SocketTransferTest, ManyWaitOnOneStreamAndComeInTheirOrder) {
   }
 }
 
-TEST_P(SocketTransferTest, BothMayPullOfEachOtherAtATime) {
+TEST_P(SocketTransferTest, BothMayPullFromEachOtherAtATime) {
   const Content here = MakeContent(1), there = MakeContent(2);
   puller->Put(here, 2'000'000);
   holder->Put(there, 2'000'000);
@@ -218,21 +218,21 @@ TEST_P(SocketTransferTest, BothMayPullOfEachOtherAtATime) {
   holder->ExpectHolds(here, 2'000'000, *other);
 }
 
-TEST_P(SocketTransferTest, WhatThePeerDoesNotHoldIsNotFoundAndHarmsNoOther) {
+TEST_P(SocketTransferTest, AnObjectThatThePeerLacksIsNotFoundAndHarmsNoOther) {
   const Content there = MakeContent(1), missing = MakeContent(2);
   holder->Put(there, 100);
   EXPECT_EQ(Pull(missing).status().code(), absl::StatusCode::kNotFound);
   puller->ExpectHolds(there, 100, Pull(there));
 }
 
-TEST_P(SocketTransferTest, WhereNobodyListensAPullFails) {
+TEST_P(SocketTransferTest, APullWithoutAListenerFails) {
   const verbs::Address gone = holder->transfer->address();
   holder.reset();
   const Result result = Pull(gone, MakeContent(1));
   EXPECT_EQ(result.status().code(), absl::StatusCode::kUnavailable) << result.status();
 }
 
-TEST_P(SocketTransferTest, APeerThatDiesInTheMiddleLeavesNothingHalf) {
+TEST_P(SocketTransferTest, APeerThatDiesInTheMiddleLeavesNoPartialObject) {
   const Content content = MakeContent(1), next = MakeContent(2);
   holder->Put(content, 20'000'000);
   std::optional<Result> result, waiting;
@@ -274,7 +274,7 @@ TEST_P(SocketTransferTest, DroppingAPullEndsItAtBothEnds) {
   puller->ExpectHolds(other, 64, Pull(other));  // over a new stream
 }
 
-TEST_P(SocketTransferTest, AnAnswerThatNobodyTakesGivesItsPinBack) {
+TEST_P(SocketTransferTest, AnUnclaimedAnswerReturnsItsPin) {
   const Content content = MakeContent(1);
   holder->Put(content, 64);
   std::optional<Result> result;
@@ -338,7 +338,7 @@ TEST_P(SocketTransferTest, AStreamThatEndsWithinAHeaderOrAnObjectFails) {
   }
 }
 
-TEST_P(SocketTransferTest, AnAnswerThatNobodyAskedForEndsTheStream) {
+TEST_P(SocketTransferTest, AnUnrequestedAnswerEndsTheStream) {
   const Content content = MakeContent(1), other = MakeContent(2);
   RawPeer peer;
   std::optional<Result> result;
@@ -355,7 +355,7 @@ TEST_P(SocketTransferTest, AnAnswerThatNobodyAskedForEndsTheStream) {
   EXPECT_FALSE(puller->store.Contains(other.id()));
 }
 
-TEST_P(SocketTransferTest, ARequestThatIsNoneEndsThatStreamAndNoOther) {
+TEST_P(SocketTransferTest, AMalformedRequestEndsOnlyItsStream) {
   const Content content = MakeContent(1);
   holder->Put(content, 64);
   const os::FileDescriptor stranger(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

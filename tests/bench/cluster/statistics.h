@@ -7,8 +7,8 @@
 
 namespace tokamak::bench {
 
-// Where the median lies with a probability of at least 95 %, whatever the distribution: between two
-// of the values, by their order.
+// The bounds of the median with a probability of at least 95 %, whatever the distribution: two of
+// the values, by their order.
 struct Interval {
   double low = 0;
   double high = 0;
@@ -17,10 +17,10 @@ struct Interval {
 // Fewer values than this have no such interval: even their whole range is less certain.
 constexpr size_t kFewestForInterval = 6;
 
-// Of at least kFewestForInterval values, sorted.
+// Takes at least kFewestForInterval values, sorted.
 Interval MedianInterval(const std::vector<double>& sorted);
 
-// The value below which `part` of them lie; between two of them in proportion. Of at least one
+// The value below which `part` of them lie; between two of them in proportion. Takes at least one
 // value, sorted.
 double Quantile(const std::vector<double>& sorted, double part);
 

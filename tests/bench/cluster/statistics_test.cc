@@ -16,7 +16,7 @@ std::vector<double> UpTo(size_t count) {
   return values;
 }
 
-TEST(StatisticsTest, TheIntervalOfAMedianIsThatOfTheBinomialDistribution) {
+TEST(StatisticsTest, TheIntervalOfAMedianFollowsTheBinomialDistribution) {
   const struct {
     size_t count;
     double low, high;
@@ -68,13 +68,13 @@ class StopRuleTest : public ::testing::Test {
   StopRule rule;
 };
 
-TEST_F(StopRuleTest, EqualValuesAreEnoughAsSoonAsTheyAreTheLeast) {
+TEST_F(StopRuleTest, EqualValuesSufficeAtTheLeastNumberOfRepetitions) {
   EXPECT_EQ(rule.Decide(std::vector<double>(9, 1.0), 0), Stop::kNotYet);
   EXPECT_EQ(rule.Decide(std::vector<double>(10, 1.0), 0), Stop::kPrecise);
 }
 
 TEST_F(StopRuleTest, TheIntervalIsComparedWithTheMedian) {
-  // Of ten the interval leaves out one at each end.
+  // The interval of ten values leaves out one at each end.
   const std::vector<double> within = {50, 95.1, 100, 100, 100, 100, 100, 100, 104.9, 500};
   const std::vector<double> beyond = {50, 94.9, 100, 100, 100, 100, 100, 100, 105.1, 500};
   EXPECT_EQ(rule.Decide(within, 0), Stop::kPrecise);
@@ -86,7 +86,7 @@ TEST_F(StopRuleTest, TheOrderOfTheValuesDoesNotMatter) {
   EXPECT_EQ(rule.Decide(values, 0), Stop::kPrecise);
 }
 
-TEST_F(StopRuleTest, NoiseGoesOnUntilTheMostRepetitions) {
+TEST_F(StopRuleTest, NoisyValuesGoOnUntilTheMaximumOfRepetitions) {
   std::vector<double> values;
   base::Random random(1);
   while (values.size() < rule.most) {

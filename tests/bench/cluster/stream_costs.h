@@ -12,26 +12,26 @@
 namespace tokamak::bench {
 
 struct StreamCosts {
-  // Of each call that sends, receives or asks what is ready. Source: 350 to 450 ns for the cheapest
-  // call of a machine with the usual mitigations (several published measurements of getpid); what
-  // the call does is counted as packets and copies.
+  // Time of each call that sends, receives or asks what is ready. Source: 350 to 450 ns for the
+  // cheapest call of a machine with the usual mitigations (several published measurements of
+  // getpid); the work of the call is counted as packets and copies.
   base::Duration system_call = base::Nanoseconds(400);
 
-  // Of each packet, at the sender and at the receiver, beside the copy. Source: one processor moves
-  // about 42 Gb/s of one stream (Cai et al., Understanding Host Network Stack Overheads, SIGCOMM
-  // 2021, with all offloads), so 4 KiB in 780 ns, of which 558 ns are the copy at cx6-200g's
-  // 7000 MiB/s.
+  // Time of each packet, at the sender and at the receiver, beside the copy. Source: one processor
+  // moves about 42 Gb/s of one stream (Cai et al., Understanding Host Network Stack Overheads,
+  // SIGCOMM 2021, with all offloads), so 4 KiB in 780 ns, of which 558 ns are the copy at
+  // cx6-200g's 7000 MiB/s.
   base::Duration packet = base::Nanoseconds(222);
 
   // How long a receiver waits with an acknowledgement of a single small piece. Source: Linux,
   // TCP_DELACK_MIN.
   base::Duration delayed_acknowledgement = base::Milliseconds(40);
 
-  // Of each end, where it is left to the kernel. Source: Linux, half of the largest
-  // net.ipv4.tcp_rmem of 6 MiB, which streams of a fast network soon reach.
+  // Bytes at each end, unless set explicitly. Source: Linux, half of the largest net.ipv4.tcp_rmem
+  // of 6 MiB, which streams of a fast network soon reach.
   uint32_t buffer = 3 << 20;
 
-  // Where no processor takes time.
+  // Costs without processor time.
   static StreamCosts None() {
     StreamCosts none;
     none.system_call = none.packet = base::Duration();

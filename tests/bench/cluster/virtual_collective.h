@@ -13,7 +13,7 @@ namespace tokamak::bench {
 
 class VirtualCollective;
 
-// What the ranks of one run share. Must outlive them.
+// The state that the ranks of one run share. Must outlive them.
 class VirtualHub final {
  public:
   explicit VirtualHub(uint32_t ranks) : ranks_(ranks) {}

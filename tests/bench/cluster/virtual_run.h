@@ -28,7 +28,7 @@ struct VirtualRunOptions {
   sim::Rate rate = sim::Rate::Gigabits(100);
   StreamCosts streams;
   transport::Policy policy = transport::Policy::BuiltIn(transport::DeviceKind::kHardware);
-  // Of them: how many ranks, memory, registration, engines, chunks and the seed.
+  // Uses the numbers of ranks, engines and chunks, memory, registration and the seed.
   Settings settings;
 };
 

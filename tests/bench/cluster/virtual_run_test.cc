@@ -68,13 +68,13 @@ TEST(VirtualRunTest, AllContendersMoveTheirBytesAndASecondRunIsTheSame) {
   EXPECT_EQ(Outcome(settings).Csv(), first.Csv());
 }
 
-TEST(VirtualRunTest, TheOriginalSocketWaitsForADelayedAcknowledgementAndTheTunedDoesNot) {
+TEST(VirtualRunTest, OnlyTheUntunedSocketWaitsForADelayedAcknowledgement) {
   const Outcome outcome(Small());
   EXPECT_GT(outcome.Of(Pattern::kOneToOne, 64, "socket", "original").p50, 0.04);
   EXPECT_LT(outcome.Of(Pattern::kOneToOne, 64, "socket", "tuned").p50, 30e-6);
 }
 
-TEST(VirtualRunTest, RegistrationCostsWhatThePresetSays) {
+TEST(VirtualRunTest, RegistrationHasTheCostsOfThePreset) {
   Settings settings = Small();
   settings.ranks = 2;
   settings.patterns = {Pattern::kOneToOne};

@@ -1,5 +1,5 @@
-// What the adaptive policy learns is what the closed form says: pulls between two hosts at one
-// switch, whose threshold is known, before and after what they cost has changed.
+// The adaptive policy learns the threshold of the closed form: pulls between two hosts at one
+// switch, before and after their costs have changed.
 #include "lib/transport/policy/adaptive_policy.h"
 
 #include <algorithm>

@@ -43,7 +43,7 @@ class CostedDeviceTest : public testing::Test {
     domain_ = *device_->CreateProtectionDomain();
   }
 
-  // What `call` spends in a task of the host's loop.
+  // Returns the time that `call` spends in a task of the host's loop.
   Duration Spent(const std::function<void()>& call) {
     const Duration before = loop_.spent();
     const base::Timer task = loop_.Post(call);
@@ -104,7 +104,7 @@ TEST_F(CostedDeviceTest, SettingUpAWorldTakesNoTimeOfIt) {
   EXPECT_TRUE(loop_.spent() == Duration());
 }
 
-TEST_F(CostedDeviceTest, CopiesTakeWhatTheLoopsOfTheHostAreToldTheyTake) {
+TEST_F(CostedDeviceTest, CopiesTakeTheTimeSetForTheHostsLoops) {
   loop_.SetCopySpeed(CopySpeedOf(OddCosts()));
   EXPECT_TRUE(Spent([&] { base::Copy(loop_, memory(), memory() + kHostPage, 4096); }) == Nanoseconds(2048));
   loop_.SetCopySpeed(CopySpeedOf({}));

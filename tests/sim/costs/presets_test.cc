@@ -9,7 +9,7 @@
 namespace tokamak::sim {
 namespace {
 
-TEST(PresetsTest, TheShippedOnes) {
+TEST(PresetsTest, TheShippedPresetsAreRead) {
   const Presets& presets = ShippedPresets();
   ASSERT_EQ(presets.size(), 3u);
   EXPECT_TRUE(presets.at("zero").post == base::Duration());
@@ -31,7 +31,7 @@ constexpr char kMine[] = R"({"mine": {
   "client_round_trip": {"time": "8us", "source": "perf"}
 }})";
 
-TEST(PresetsTest, AFileOfOnesOwn) {
+TEST(PresetsTest, AFileOfOnesOwnIsRead) {
   const auto presets = ParsePresets(kMine);
   ASSERT_TRUE(presets.ok()) << presets.status();
   const HostCosts& mine = presets->at("mine");
@@ -56,7 +56,7 @@ TEST(PresetsTest, AFigureNeedsASource) {
             "mine.registration.source: say where the figure is from, or \"estimate\"");
 }
 
-TEST(PresetsTest, WhatIsMissingUnknownOrMalformedIsToldWithItsPlace) {
+TEST(PresetsTest, MissingUnknownAndMalformedKeysAreReportedWithTheirPlace) {
   EXPECT_EQ(ErrorOf(R"("registration": {"time": "9us", "source": "perf"},)", ""),
             "mine.registration: this figure is missing; give its time and source");
   EXPECT_EQ(ErrorOf("\"post\"", "\"posts\""), "mine.post: this figure is missing; give its time and source");
@@ -87,7 +87,7 @@ class FindPresetTest : public testing::Test {
   const std::string folder_ = testing::TempDir();
 };
 
-TEST_F(FindPresetTest, ByNameOrFile) {
+TEST_F(FindPresetTest, APresetIsFoundByNameOrFile) {
   EXPECT_TRUE(PostOf("cx6-200g") == base::Nanoseconds(75));
   EXPECT_TRUE(PostOf("mine.json") == base::Nanoseconds(100));
   EXPECT_TRUE(PostOf("two.json:mine") == base::Nanoseconds(100));
@@ -95,7 +95,7 @@ TEST_F(FindPresetTest, ByNameOrFile) {
   EXPECT_TRUE(PostOf(folder_ + "/mine.json") == base::Nanoseconds(100));
 }
 
-TEST_F(FindPresetTest, WhatIsNotThereIsToldWithWhatIs) {
+TEST_F(FindPresetTest, AnUnknownPresetIsReportedWithTheKnownOnes) {
   EXPECT_EQ(ErrorOfName("cx7"),
             "there are no costs 'cx7'; there are cx6-200g, softroce, zero, or the name of a file, as in mine.json");
   EXPECT_EQ(ErrorOfName("two.json"), "name one of those in two.json, as in two.json:NAME; there are mine, old");

@@ -57,11 +57,11 @@ class PullRig {
     return done_at_ - start;
   }
 
-  // What the last one went by.
+  // The protocol of the last pull.
   transport::Protocol moved_by() const { return report_.protocol; }
   const transport::EndpointCounters& counters() const { return hosts_[0]->endpoint->counters(); }
 
-  // Of both hosts, from now on.
+  // Sets the bandwidth of both hosts, from now on.
   void SetCopyBandwidth(uint64_t bandwidth) {
     HostCosts costs = options_.costs;
     costs.copy_bandwidth = bandwidth;

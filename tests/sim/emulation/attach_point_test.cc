@@ -18,7 +18,7 @@ TEST(AttachPointTest, ReadsInterfacesNetworksAndDescriptors) {
   EXPECT_EQ(AttachPoint::Parse("a=fd:7")->descriptor, 7);
 }
 
-TEST(AttachPointTest, SaysWhatWouldBeRight) {
+TEST(AttachPointTest, MistakesAreReportedWithTheRightForm) {
   for (const char* text : {"", "eth0", "=eth0", "a=", "a=@blue", "a=eth0@", "a=fd:", "a=fd:-1", "a=fd:x",
                            "a=sixteen-letters-", "a=fd:99999999999"}) {
     const auto point = AttachPoint::Parse(text);

@@ -22,7 +22,7 @@
 namespace tokamak::sim {
 namespace {
 
-// Runs what it is handed when it is told to.
+// Runs its tasks when the test asks for it.
 class FakeTime final : public RealTime {
  public:
   explicit FakeTime(base::EventLoop& loop) : loop_(loop) {}
@@ -109,7 +109,7 @@ class AttachmentTest : public testing::Test {
   std::unique_ptr<Attachment> attachments_[2];
 };
 
-TEST_F(AttachmentTest, FramesPassAsTheyAre) {
+TEST_F(AttachmentTest, FramesPassUnchanged) {
   Build();
   const auto arp = ArpFrame();
   const auto tcp = Ipv4Frame(kProtocolTcp, 80, 1000);
@@ -138,7 +138,7 @@ TEST_F(AttachmentTest, OneTaskIsHandedForAllFramesThatCameTogether) {
   EXPECT_EQ(time_.handed.size(), 1u) << "the next ones are handed anew";
 }
 
-TEST_F(AttachmentTest, WhatIsNotForTheFabricIsCounted) {
+TEST_F(AttachmentTest, ForeignFramesAreCounted) {
   Build();
   auto elsewhere = Ipv4Frame(kProtocolUdp, 53, 10);
   elsewhere[kEthernetHeader + 19] = 77;
@@ -188,7 +188,7 @@ TEST_F(AttachmentTest, AHostIsNotReadWhileTheSimulationStandsStill) {
   EXPECT_EQ(counters(1).delivered, sent) << "and nothing is lost";
 }
 
-TEST_F(AttachmentTest, WhatAHostDoesNotReadIsKeptThenDroppedAndCounted) {
+TEST_F(AttachmentTest, UnreadFramesAreKeptThenDroppedAndCounted) {
   Build();
   size_t sent = 0;
   const auto frame = Ipv4Frame(kProtocolUdp, 53, 10);

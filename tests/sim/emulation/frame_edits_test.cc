@@ -51,7 +51,7 @@ TEST(FrameEditsTest, DamageIsInTheIcrcAlone) {
   EXPECT_EQ(base::LoadBig16(&frame[kEthernetHeader + 26]), 0);
 }
 
-TEST(FrameEditsTest, ACheckSumThatTheHostLeftOutIsPutIn) {
+TEST(FrameEditsTest, AMissingCheckSumIsFilledIn) {
   auto frame = Ipv4Frame(kProtocolTcp, 80, 101);
   const uint32_t start = kEthernetHeader + 20;
   // The kernel leaves the sum of the pseudo header there.
@@ -59,7 +59,7 @@ TEST(FrameEditsTest, ACheckSumThatTheHostLeftOutIsPutIn) {
   pseudo = (pseudo & 0xffff) + (pseudo >> 16);
   base::StoreBig16(&frame[start + 16], static_cast<uint16_t>(pseudo));
   ASSERT_TRUE(CompleteChecksum(absl::MakeSpan(frame), start, 16));
-  // What a receiver does: all of it, with the pseudo header, sums up to zero.
+  // A receiver's check: the whole, with the pseudo header, sums up to zero.
   std::vector<uint8_t> checked = {
       10, 0, 0, 1, 10, 0, 0, 2, 0, kProtocolTcp, 0, static_cast<uint8_t>(frame.size() - start)};
   checked.insert(checked.end(), frame.begin() + start, frame.end());

@@ -26,7 +26,7 @@ TEST(FrameHeadTest, ADatagramThatIsTooShortForRoceIsCarriedAsItIs) {
   EXPECT_EQ(ReadFrameHead(Ipv4Frame(kProtocolUdp, 4791, 16)).kind, FrameKind::kRoce);
 }
 
-TEST(FrameHeadTest, AllElseOverIpv4IsCarried) {
+TEST(FrameHeadTest, OtherIpv4FramesAreCarried) {
   for (const auto& bytes : {Ipv4Frame(kProtocolTcp, 4791, 100, 8), Ipv4Frame(kProtocolUdp, 53, 100, 8),
                             Ipv4Frame(1 /* ICMP */, 4791, 100, 8)}) {
     const FrameHead head = ReadFrameHead(bytes);
@@ -69,7 +69,7 @@ TEST(FrameHeadTest, AnArpRequestGoesToTheHostThatItAsksFor) {
   EXPECT_EQ(head.frame.dscp, 0);
 }
 
-TEST(FrameHeadTest, WhatTheFabricDoesNotCarryIsOther) {
+TEST(FrameHeadTest, FramesThatTheFabricDoesNotCarryAreOther) {
   auto ipv6 = Ipv4Frame(kProtocolUdp, 4791, 100);
   base::StoreBig16(&ipv6[12], 0x86dd);
   EXPECT_EQ(ReadFrameHead(ipv6).kind, FrameKind::kOther);
@@ -81,10 +81,10 @@ TEST(FrameHeadTest, WhatTheFabricDoesNotCarryIsOther) {
   EXPECT_EQ(ReadFrameHead(token_ring).kind, FrameKind::kOther);
 }
 
-TEST(FrameHeadTest, EveryTruncationAndEveryFirstByteIsSurvived) {
+TEST(FrameHeadTest, EveryTruncationAndFirstByteIsHarmless) {
   for (const auto& whole : {Ipv4Frame(kProtocolUdp, 4791, 16), Ipv4Frame(kProtocolTcp, 80, 3), ArpFrame()}) {
     for (size_t length = 0; length < whole.size(); ++length) {
-      // Of its own size, so that a sanitizer sees what lies beyond.
+      // Memory of its own size, so that a sanitizer sees reads beyond it.
       const std::vector<uint8_t> cut(whole.begin(), whole.begin() + static_cast<ptrdiff_t>(length));
       EXPECT_EQ(ReadFrameHead(cut).kind, FrameKind::kMalformed) << length;
     }

@@ -5,7 +5,7 @@
 namespace tokamak::sim {
 namespace {
 
-TEST(LagMeterTest, KnowsTheMostAndThePercentileToAnEighth) {
+TEST(LagMeterTest, MaximumAndPercentileAreExactToAnEighth) {
   LagMeter meter;
   for (int i = 1; i <= 1000; ++i) meter.Add(base::Microseconds(i));
   const LagMeter::Lag lag = meter.Total();
@@ -54,7 +54,7 @@ TEST(LagMeterTest, RecentStartsAgainAndTotalDoesNot) {
   EXPECT_EQ(meter.Total().samples, 2u);
 }
 
-TEST(LagMeterTest, NegativeLagsAreNone) {
+TEST(LagMeterTest, NegativeLagsCountAsZero) {
   LagMeter meter;
   meter.Add(base::Duration::Picoseconds(-1));
   EXPECT_EQ(meter.Total().samples, 1u);

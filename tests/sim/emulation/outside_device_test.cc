@@ -118,7 +118,7 @@ TEST_F(OutsideDeviceTest, AHostBehindATapAnswersArp) {
   EXPECT_EQ(ReadFrameHead(answer).frame.destination.ToString(), "10.0.0.1");
 }
 
-TEST_F(OutsideDeviceTest, WhatAHostBehindATapSendsHasItsCheckSums) {
+TEST_F(OutsideDeviceTest, FramesOfAHostBehindATapHaveTheirCheckSums) {
   const auto device = Open("sends");
   ASSERT_TRUE(device.ok()) << device.status();
   ASSERT_TRUE(Shell("ip address add 10.1.0.1/24 dev sends"));
@@ -138,13 +138,13 @@ TEST_F(OutsideDeviceTest, CheckSumsThatAVethsHostLeavesOutAreCompleted) {
   const auto frame = Await(**device, FrameKind::kRoce);
   ASSERT_EQ(frame.size(), kEthernetHeader + 28 + 4001u);
   EXPECT_EQ(UdpSum(frame), 0);
-  // What is written here is not read here.
+  // Frames written here are not read here.
   ASSERT_EQ((*device)->Write(frame), Result::kDone);
   SendDatagram("theirs", "10.2.0", 100);
   EXPECT_EQ(Await(**device, FrameKind::kRoce).size(), kEthernetHeader + 28 + 100u);
 }
 
-TEST_F(OutsideDeviceTest, WhatAVethsHostLeavesToTheCardToCutUpIsToldAndTheRemedyHelps) {
+TEST_F(OutsideDeviceTest, UnsegmentedFramesOfAVethAreReportedAndTheRemedyHelps) {
   ASSERT_TRUE(Shell("ip link add cut mtu 4188 type veth peer name cut-peer mtu 4188"));
   ASSERT_TRUE(Shell("ip link set cut-peer up && ip address add 10.3.0.1/24 dev cut-peer"));
   const auto device = Open("cut");
@@ -167,7 +167,7 @@ TEST_F(OutsideDeviceTest, AnMtuThatTheFabricDoesNotCarryIsRefusedWithARemedy) {
   EXPECT_NE(device.status().message().find("ip link set dev long mtu 4188"), std::string::npos) << device.status();
 }
 
-TEST_F(OutsideDeviceTest, ATapThatIsTakenAwayIsGone) {
+TEST_F(OutsideDeviceTest, ARemovedTapIsReported) {
   const auto device = Open("away");
   ASSERT_TRUE(device.ok()) << device.status();
   ASSERT_TRUE(Shell("ip link delete away"));

@@ -1,4 +1,4 @@
-// Who sends next.
+// The order in which classes send.
 #include "sim/fabric/switch/class_scheduler.h"
 
 #include <array>

@@ -1,6 +1,6 @@
-// What simulating costs, in counts, which are the same on every machine: events and allocations for
-// each frame on a cable, and memory for each host. A time would say the same only where nothing
-// else runs.
+// Costs of simulating, in counts, which are the same on every machine: events and allocations for
+// each frame on a cable, and memory for each host. Times would be comparable only on an idle
+// machine.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -40,7 +40,7 @@ class CostTest : public testing::Test {
     uint64_t transmissions;
   };
 
-  // Of a WRITE on each flow.
+  // Returns the cost of a WRITE on each flow.
   static Cost Measure(NicRig* rig, const std::vector<NicRig::Flow>& flows) {
     rig->completed().clear();
     rig->completed().reserve(flows.size());

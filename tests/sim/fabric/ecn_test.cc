@@ -61,7 +61,7 @@ TEST_F(EcnSwitchTest, AQueueIsMeasuredByPortAndPriority) {
   EXPECT_FALSE(sink(0).arrived[0].marked);
 }
 
-TEST_F(EcnSwitchTest, WhoDoesNotUnderstandMarksGetsNone) {
+TEST_F(EcnSwitchTest, SendersWithoutEcnGetNoMarks) {
   Build(2, Step());
   for (uint32_t i = 0; i < 5; ++i) {
     Frame* frame = MakeFrame(i, 0, 1000, 1);

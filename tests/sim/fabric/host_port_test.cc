@@ -97,7 +97,7 @@ class HostPortTest : public testing::Test {
   Nic b_{scheduler_};
 };
 
-TEST_F(HostPortTest, TakesOnePacketWhenTheWireIsFreeAndSaysWhenItTakesTheNext) {
+TEST_F(HostPortTest, APortTakesOnePacketAndCallsWhenItTakesTheNext) {
   EXPECT_EQ(a_.port->room(), 1u);
   EXPECT_EQ(Send({Data(1), Data(2), Data(3)}), 1u);
   EXPECT_EQ(a_.port->room(), 0u);
@@ -114,14 +114,14 @@ TEST_F(HostPortTest, TakesOnePacketWhenTheWireIsFreeAndSaysWhenItTakesTheNext) {
   EXPECT_EQ(a_.ready, 1) << "nobody asked";
 }
 
-TEST_F(HostPortTest, WhoSawNoRoomIsCalledWithoutHavingSent) {
+TEST_F(HostPortTest, ANicThatSawNoRoomIsCalledWithoutHavingSent) {
   EXPECT_EQ(Send({Data(1)}), 1u);
   EXPECT_EQ(a_.port->room(), 0u);
   scheduler_.RunUntilIdle();
   EXPECT_EQ(a_.ready, 1);
 }
 
-TEST_F(HostPortTest, WhoWaitsIsCalledBehindNotificationsThatGoFirst) {
+TEST_F(HostPortTest, AWaitingNicIsCalledAfterNotifications) {
   EXPECT_EQ(Send({Data(1)}), 1u);
   EXPECT_EQ(Send({Notification(7)}), 1u);
   EXPECT_EQ(a_.port->room(), 0u);
@@ -160,7 +160,7 @@ TEST_F(HostPortTest, APauseOfAnotherPriorityDoesNotMatter) {
   EXPECT_EQ(a_.ready, 1);
 }
 
-TEST_F(HostPortTest, PayloadIsCopiedAndWhatHasNoMemoryStaysSo) {
+TEST_F(HostPortTest, PayloadIsCopiedAndPhantomBytesStayPhantom) {
   std::string first = "abc";
   Packet packet = Data(1);
   packet.slices = 4;
@@ -183,7 +183,7 @@ TEST_F(HostPortTest, AddressesBelongToHostsAndTakeOneNic) {
   EXPECT_EQ(a_.port->max_mtu(), 4096u);
 }
 
-TEST_F(HostPortTest, WhatNobodyWaitsForIsDropped) {
+TEST_F(HostPortTest, PacketsForNobodyAreDropped) {
   b_.port.reset();
   EXPECT_EQ(Send({Data(1)}), 1u);
   scheduler_.RunUntilIdle();

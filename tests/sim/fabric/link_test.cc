@@ -68,7 +68,7 @@ TEST_F(LinkTest, PauseFramesAreNeitherLostNorCounted) {
   EXPECT_TRUE(sink_.arrived.empty());
 }
 
-TEST_F(LinkTest, ChanceLosesAndDamagesAsOftenAsAsked) {
+TEST_F(LinkTest, ChanceLosesAndDamagesAtTheGivenRates) {
   LossOptions loss;
   loss.rate = 0.1;
   loss.corrupt = 0.02;
@@ -81,7 +81,7 @@ TEST_F(LinkTest, ChanceLosesAndDamagesAsOftenAsAsked) {
   EXPECT_EQ(corrupt, link_.counters().corrupted);
 }
 
-TEST_F(LinkTest, BurstsAreAsLongAndAsFrequentAsAsked) {
+TEST_F(LinkTest, BurstsHaveTheGivenLengthAndFrequency) {
   LossOptions loss;
   loss.burst_rate = 0.01;
   loss.burst_length = 8;
@@ -99,7 +99,7 @@ TEST_F(LinkTest, BurstsAreAsLongAndAsFrequentAsAsked) {
   EXPECT_NEAR(bursts / (50'000.0 - static_cast<double>(link_.counters().lost)), 0.01, 0.002);
 }
 
-TEST_F(LinkTest, WhatIsOnALinkThatGoesDownIsLost) {
+TEST_F(LinkTest, FramesOnALinkThatGoesDownAreLost) {
   link_.Transmit(MakeFrame(1));
   scheduler_.RunUntil(link_.free_at());
   link_.SetUp(false);
@@ -113,7 +113,7 @@ TEST_F(LinkTest, WhatIsOnALinkThatGoesDownIsLost) {
   EXPECT_EQ(link_.counters().dropped_down, 2u);
 }
 
-TEST(LossOptionsTest, SaysWhatIsWrong) {
+TEST(LossOptionsTest, MistakesAreReported) {
   LossOptions options;
   EXPECT_TRUE(options.Check().ok());
   options.nth = {2, 5};

@@ -151,7 +151,7 @@ class NicRig {
     }
   }
 
-  // Of all switches together.
+  // Frames dropped by all switches together.
   uint64_t Dropped() {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < fabric_->switches(); ++i) {

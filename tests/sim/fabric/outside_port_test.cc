@@ -66,7 +66,7 @@ class OutsidePortTest : public testing::Test {
   std::vector<std::vector<Got>> got_;
 };
 
-TEST_F(OutsidePortTest, AFrameArrivesAsItWasAfterItsTimeOnBothCables) {
+TEST_F(OutsidePortTest, AFrameArrivesUnchangedAfterItsTimeOnBothCables) {
   Build(2);
   const std::string bytes(1000, 'x');
   ASSERT_EQ(Send(0, 1, bytes), OutsidePort::Sent::kYes);
@@ -98,7 +98,7 @@ TEST_F(OutsidePortTest, FramesOfOnePriorityKeepTheirOrderAndAHigherOneOvertakes)
   EXPECT_EQ(order, (std::vector<std::string>{"first", "strict", "second", "third"}));
 }
 
-TEST_F(OutsidePortTest, WhatHasNoWayIsRefused) {
+TEST_F(OutsidePortTest, UndeliverableFramesAreRefused) {
   Build(2);
   EXPECT_EQ(Send(0, 7, "x"), OutsidePort::Sent::kNobody);
   EXPECT_EQ(Send(0, 0, "x"), OutsidePort::Sent::kToItself);
@@ -133,7 +133,7 @@ TEST_F(OutsidePortTest, SwitchesMarkFramesThatSayTheyMayBeMarked) {
   EXPECT_FALSE(got_[1][1].marked);
 }
 
-TEST_F(OutsidePortTest, DamageIsTold) {
+TEST_F(OutsidePortTest, DamageIsReported) {
   LossOptions loss;
   loss.corrupt = 1;
   Build(2, 1 << 20, loss);

@@ -90,7 +90,7 @@ TEST_F(PfcTest, ANeighbourIsStoppedAtXoffAndReleasedAtXon) {
   EXPECT_EQ(sink(1).arrived.size(), 7u);
 }
 
-TEST_F(PfcTest, APauseThatHoldsIsToldAgainBeforeItEnds) {
+TEST_F(PfcTest, APauseThatHoldsIsRepeatedBeforeItEnds) {
   SwitchOptions options = Thresholds(1000, 0);
   options.pfc.quanta = 1000;
   Build(2, options);
@@ -206,7 +206,8 @@ TEST_F(PfcTest, ALinkThatGoesDownForgetsPauses) {
   Arrive(0, 1, 1, 3);
   scheduler_.RunFor(base::Microseconds(2));
   ASSERT_EQ(sink(0).pauses.size(), 1u);
-  // At port 0 the neighbour is told again what it may have missed; at port 1 the pause is over.
+  // At port 0 the neighbour hears again of pauses that it may have missed; at port 1 the pause is
+  // over.
   switch_->OnLinkChange(0, true);
   scheduler_.RunFor(base::Microseconds(2));
   EXPECT_EQ(sink(0).pauses.size(), 2u);
@@ -236,7 +237,7 @@ class WatchdogTest : public SwitchTest {
   }
 };
 
-TEST_F(WatchdogTest, DropsWhatWaitsAndWhatComesUntilThePausesEnd) {
+TEST_F(WatchdogTest, TheWatchdogDropsWaitingAndNewFramesUntilThePausesEnd) {
   Build(2, Watching(WatchdogOptions::Action::kDrop));
   for (uint32_t i = 0; i < 5; ++i) Arrive(0, 1, i, 3);
   Storm(base::Microseconds(400));
@@ -258,7 +259,7 @@ TEST_F(WatchdogTest, DropsWhatWaitsAndWhatComesUntilThePausesEnd) {
   EXPECT_EQ(sink(1).arrived[2].psn, 8u) << "all is well again";
 }
 
-TEST_F(WatchdogTest, OrSendsNevertheless) {
+TEST_F(WatchdogTest, TheWatchdogMaySendNevertheless) {
   Build(2, Watching(WatchdogOptions::Action::kForward));
   for (uint32_t i = 0; i < 5; ++i) Arrive(0, 1, i, 3);
   Storm(base::Microseconds(600));
@@ -273,7 +274,7 @@ TEST_F(WatchdogTest, OrSendsNevertheless) {
   EXPECT_EQ(sink(1).arrived.size(), 6u);
 }
 
-TEST_F(WatchdogTest, DoesNotMindPausesThatEnd) {
+TEST_F(WatchdogTest, TheWatchdogIgnoresPausesThatEnd) {
   Build(2, Watching(WatchdogOptions::Action::kDrop));
   for (uint32_t i = 0; i < 50; ++i) {
     Arrive(0, 1, i, 3);

@@ -19,13 +19,13 @@ TEST(RateTest, OtherRatesAreRoundedOnceForEachFrame) {
   EXPECT_EQ(Rate::Gigabits(3).TimeOf(1000).picoseconds(), 2'666'667);
 }
 
-TEST(RateTest, BytesInATimeAreThoseThatHaveBegunToPass) {
+TEST(RateTest, BytesInATimeCountThoseThatHaveBegunToPass) {
   EXPECT_EQ(Rate::Gigabits(100).BytesIn(base::Microseconds(2)), 25'000u);
   EXPECT_EQ(Rate::Gigabits(100).BytesIn(base::Duration::Picoseconds(81)), 2u);
   EXPECT_EQ(Rate::Gigabits(100).BytesIn(base::Duration()), 0u);
 }
 
-TEST(RateTest, IsReadAsPeopleWriteIt) {
+TEST(RateTest, ARateIsReadAsPeopleWriteIt) {
   EXPECT_EQ(Rate::Parse("100Gb/s")->bits_per_second(), 100'000'000'000u);
   EXPECT_EQ(Rate::Parse(" 2.5 Gb/s")->bits_per_second(), 2'500'000'000u);
   EXPECT_EQ(Rate::Parse("200Mb/s")->ToString(), "200 Mb/s");

@@ -1,4 +1,4 @@
-// What is lost is sent again, and no more than arithmetic says.
+// Lost packets are sent again, and no more than arithmetic says.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -20,7 +20,7 @@ class OneLossTest : public testing::TestWithParam<Rig> {};
 
 // The packet behind the lost one comes to the receiver, which says so; meanwhile the sender goes
 // on.
-TEST_P(OneLossTest, CostsOneNakAndWhatWasSentMeanwhile) {
+TEST_P(OneLossTest, OneLossCostsOneNakAndThePacketsSentMeanwhile) {
   const Rig& one = GetParam();
   GeneratorOptions options;
   options.host.rate = Rate::Gigabits(one.gigabits);
@@ -59,7 +59,7 @@ struct Lost {
 
 class LossTest : public testing::TestWithParam<Lost> {};
 
-TEST_P(LossTest, EndsInCompletion) {
+TEST_P(LossTest, EveryTransferCompletesDespiteLoss) {
   const Lost& one = GetParam();
   NicRig rig(Star({}, 2));
   LossOptions loss;
@@ -88,12 +88,12 @@ INSTANTIATE_TEST_SUITE_P(What, LossTest,
                                          Lost{"LastResponse", kRead, 1, {64}}),
                          [](const auto& one) { return std::string(one.param.name); });
 
-TEST(LossAndDamageTest, NaksThatAreLostDelayAndDoNotBreak) {
+TEST(LossAndDamageTest, LostNaksDelayAndDoNotBreak) {
   NicRig rig(Star({}, 2));
   LossOptions data;
   data.nth = {10};
   rig.fabric().SetLoss(0, 0, data);
-  // What comes back behind the loss: the NAK for it, and more.
+  // Packets that come back behind the loss: the NAK for it, and more.
   LossOptions answers;
   answers.nth = {1, 2};
   rig.fabric().SetLoss(0, 1, answers);

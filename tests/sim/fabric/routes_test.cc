@@ -48,7 +48,7 @@ TEST(RouteTableTest, SwitchesChooseIndependently) {
   ExpectEven(counts);
 }
 
-TEST(RouteTableTest, KnowsNoWayWhereThereIsNone) {
+TEST(RouteTableTest, AnUnreachableHostHasNoRoute) {
   RouteTable table(1, 2);
   EXPECT_EQ(table.Pick(0, 1), RouteTable::kNoPort);
   EXPECT_EQ(table.Pick(2, 1), RouteTable::kNoPort);
@@ -63,7 +63,7 @@ std::set<uint32_t> PortsOf(const RouteTable& table, uint32_t destination) {
   return ports;
 }
 
-TEST(RoutesTest, AFatTreeUsesAllShortestWaysAndNoOthers) {
+TEST(RoutesTest, AFatTreeUsesExactlyItsShortestPaths) {
   const Topology tree = FatTree({}, 4);
   const auto tables = FindRoutes(tree, std::vector<bool>(tree.cables.size(), true), base::Random(1));
   ASSERT_EQ(tables.size(), 20u);
@@ -119,7 +119,7 @@ TEST(ReroutingTest, TransfersSurviveACableThatGoesDown) {
   rig.ExpectAllAccountedFor();
 }
 
-TEST(ReroutingTest, WithoutAWayPacketsAreDroppedAndCounted) {
+TEST(ReroutingTest, PacketsWithoutARouteAreDroppedAndCounted) {
   NicRig rig(LeafSpine({}, 2, 1, 1));
   verbs::ReliabilityOptions reliability;
   reliability.ack_timeout = base::Microseconds(100);

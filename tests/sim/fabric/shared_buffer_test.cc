@@ -1,4 +1,4 @@
-// Who may use how much of a switch's memory.
+// Shares of a switch's memory.
 #include "sim/fabric/switch/shared_buffer.h"
 
 #include "gtest/gtest.h"
@@ -29,7 +29,7 @@ uint64_t Fill(SharedBuffer* buffer, uint32_t ingress, uint32_t egress, uint8_t p
   return bytes;
 }
 
-TEST(SharedBufferTest, HeadroomIsWhatMayStillCome) {
+TEST(SharedBufferTest, HeadroomCoversFramesThatMayStillCome) {
   const LinkParameters link{Rate::Gigabits(100), base::Microseconds(1)};
   const uint64_t frame = MostWireBytes(4096);
   EXPECT_EQ(frame, 8u + 14 + 40 + 8 + 40 + 4096 + 4 + 4 + 12);
@@ -103,7 +103,7 @@ TEST(SharedBufferTest, ALosslessPriorityHasItsHeadroomBeyondTheThreshold) {
   EXPECT_EQ(buffer.shared_used(), 0u);
 }
 
-TEST(SharedBufferTest, NobodyGoesOnWhileHeadroomIsTaken) {
+TEST(SharedBufferTest, NoNeighbourResumesWhileHeadroomIsTaken) {
   PfcOptions pfc;
   pfc.xoff = 10'000;
   pfc.xon = 10'000;
@@ -114,7 +114,7 @@ TEST(SharedBufferTest, NobodyGoesOnWhileHeadroomIsTaken) {
   EXPECT_TRUE(buffer.BelowXon(0, kLossless));
 }
 
-TEST(SharedBufferTest, ALossyPriorityHasNone) {
+TEST(SharedBufferTest, ALossyPriorityHasNoHeadroom) {
   PfcOptions pfc;
   pfc.xoff = 10'000;
   BufferOptions options;

@@ -85,7 +85,7 @@ TEST(TopologyFileTest, ParallelCables) {
   EXPECT_EQ(fabric.cables[4].ends[1].port, 3u);
 }
 
-TEST(TopologyFileTest, OneSentenceNamesWhatIsWrong) {
+TEST(TopologyFileTest, EachMistakeIsReportedInOneSentence) {
   struct Mistake {
     const char* says;
     const char* text;
@@ -139,7 +139,7 @@ TEST(TopologyFileTest, OneSentenceNamesWhatIsWrong) {
   }
 }
 
-// Those of docs/simulation.md.
+// The examples of docs/simulation.md.
 TEST(TopologyFileTest, TheExamplesOfTheDocumentAreRight) {
   std::ifstream file("docs/simulation.md");
   std::ostringstream text;
@@ -159,7 +159,7 @@ TEST(TopologyFileTest, TheExamplesOfTheDocumentAreRight) {
   EXPECT_EQ(examples[1].cables.size(), 7u);
 }
 
-TEST(TopologyFileTest, AFileThatIsNotThereIsNamed) {
+TEST(TopologyFileTest, AMissingFileIsReported) {
   const absl::Status status = ReadTopologyFile("no/such/topology.json").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_NE(status.message().find("no/such/topology.json"), absl::string_view::npos);

@@ -1,4 +1,4 @@
-// What generators draw, and what a drawing must not have.
+// The drawings of generators, and mistakes that a drawing must not have.
 #include "sim/fabric/topology/topology.h"
 
 #include <functional>
@@ -18,7 +18,7 @@ void ExpectSize(const Topology& topology, size_t hosts, size_t switches, size_t 
   EXPECT_EQ(topology.cables.size(), cables);
 }
 
-TEST(GeneratorsTest, DrawWhatTheirNamesSay) {
+TEST(GeneratorsTest, GeneratorsDrawTheirTopology) {
   ExpectSize(Pair({}), 2, 0, 1);
   ExpectSize(Star({}, 17), 17, 1, 17);
   ExpectSize(Dumbbell({}, 4), 8, 2, 9);
@@ -30,7 +30,7 @@ TEST(GeneratorsTest, DrawWhatTheirNamesSay) {
 }
 
 // From each interface to each other one.
-TEST(GeneratorsTest, EverybodyReachesEverybody) {
+TEST(GeneratorsTest, EveryHostReachesEveryOther) {
   for (const Topology& topology : {Pair({}), Dumbbell({}, 2), ParkingLot({}, 3, 1), LeafSpine({}, 2, 2, 2),
                                    FatTree({}, 4), RailOptimised({}, 4, 2, 2, 1)}) {
     NicRig rig(topology);
@@ -55,7 +55,7 @@ TEST(GeneratorsTest, InAParkingLotTheFirstPassesEverySwitch) {
   EXPECT_EQ(time.picoseconds(), 5 * (162 + 86) * 80 + 10 * 1'000'000);
 }
 
-TEST(TopologyTest, NamesWhatIsWrong) {
+TEST(TopologyTest, MistakesAreNamed) {
   struct Mistake {
     const char* says;
     std::function<void(Topology&)> make;

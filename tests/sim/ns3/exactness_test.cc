@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// What a transfer takes on ns-3 is what arithmetic says, and to the last event what it is on
+// A transfer on ns-3 takes the time that arithmetic says, and has the events that it has on
 // sim_loop.
 #include <functional>
 #include <utility>
@@ -87,7 +87,7 @@ Result OnSimLoop(const Topology& topology, uint64_t seed) {
   return {hash.hash(), hash.events(), writes.completed()};
 }
 
-TEST_F(Ns3ExactnessTest, AnIncastIsEventForEventWhatItIsOnSimLoop) {
+TEST_F(Ns3ExactnessTest, AnIncastHasTheEventsThatItHasOnSimLoop) {
   const GeneratorOptions congested = Congested();
   helper_->SetNetworkAttribute("Seed", ns3::UintegerValue(7));
   helper_->SetSwitchAttribute("EcnMinimum", ns3::UintegerValue(congested.switches.ecn.kmin));
@@ -110,7 +110,7 @@ TEST_F(Ns3ExactnessTest, AnIncastIsEventForEventWhatItIsOnSimLoop) {
 }
 
 // Ports that are not in the order of the cables, parallel cables, losses of one direction.
-TEST_F(Ns3ExactnessTest, ATopologyFromAFileIsWhatItIsOnSimLoop) {
+TEST_F(Ns3ExactnessTest, ATopologyFromAFileRunsAsOnSimLoop) {
   const auto topology = ParseTopology(R"({
     "link": {"rate": "40Gb/s", "delay": "700ns"},
     "switch": {"ecn": {"kmin": 20000, "kmax": 80000, "pmax": 0.3}, "weights": [1, 2, 3, 4, 5, 6, "strict", "strict"],
@@ -142,7 +142,7 @@ TEST_F(Ns3ExactnessTest, ATopologyFromAFileIsWhatItIsOnSimLoop) {
   helper_->GetNetwork()->SetObserver(nullptr);
 }
 
-TEST_F(Ns3ExactnessTest, ATopologyThatIsWrongIsToldByName) {
+TEST_F(Ns3ExactnessTest, AWrongTopologyIsReportedByName) {
   Topology topology = Star({}, 2);
   topology.hosts[1].name = topology.hosts[0].name;
   EXPECT_DEATH(helper_->Install(topology), "cannot be installed: .*host0");

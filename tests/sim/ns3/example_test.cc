@@ -27,12 +27,12 @@ std::string Contents(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-// What the program prints, and its exit code behind it.
+// Returns the program's output, and its exit code behind it.
 std::string RunExample(const std::string& arguments) {
   return support::OutputOf("sim/ns3/examples/two_hosts " + arguments + " 2>&1; echo exit $?");
 }
 
-TEST(ExampleTest, ItPrintsWhatTheDocumentationShows) {
+TEST(ExampleTest, TheExamplePrintsTheDocumentedOutput) {
   const std::string output = RunExample("--bytes=12288");
   EXPECT_THAT(output, HasSubstr("exit 0\n"));
   // The largest store and forward: all three packets, and the first again; then the
@@ -98,7 +98,7 @@ TEST_F(RoceWriteApplicationTest, PhantomPayloadTakesTheSameTimeAndNoMemory) {
   EXPECT_EQ(times[0].GetPicoSeconds(), 4'684'800);
 }
 
-TEST_F(RoceWriteApplicationTest, ItStopsWhenItIsToldTo) {
+TEST_F(RoceWriteApplicationTest, AnApplicationStopsAtItsStopTime) {
   Draw(2);
   const auto application = ns3::CreateObject<RoceWriteApplication>();
   application->SetAttribute("Bytes", ns3::UintegerValue(4096));

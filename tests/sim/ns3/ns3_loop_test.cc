@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// What every event loop promises, and Spend, on ns-3's scheduler.
+// Promises of every event loop, and Spend, on ns-3's scheduler.
 #include "sim/ns3/ns3_loop.h"
 
 #include <memory>
@@ -125,7 +125,7 @@ TEST_F(Ns3LoopTest, TheNextTaskStartsWhenTheProcessorIsFreeAndOthersGoOn) {
   EXPECT_EQ(log_, "nic@4 early@10 late@10 ");
 }
 
-TEST_F(Ns3LoopTest, WhatIsAskedForBeforeSpendLeavesEarlierAndAfterItThen) {
+TEST_F(Ns3LoopTest, TasksPostedBeforeSpendRunEarlierThanThosePostedAfter) {
   a_ = node_->RunAt(At(0), [this] {
     b_ = nic_->Post(Note("before"));
     node_->Spend(Microseconds(10));
@@ -192,7 +192,7 @@ TEST_F(Ns3LoopTest, RunUntilStopsAtOnceOrAtItsLimit) {
   EXPECT_TRUE(node_->Now() == At(50));
 }
 
-TEST_F(Ns3LoopTest, WhatStartsAtTheLimitIsRunAndWhatIsLaterIsNot) {
+TEST_F(Ns3LoopTest, TasksAtTheLimitRunAndLaterOnesDoNot) {
   a_ = node_->RunAt(At(5), [this] { b_ = nic_->Post(Note("b")); });
   c_ = node_->RunAt(At(6), Note("c"));
   EXPECT_FALSE(Ns3Loop::RunUntil([] { return false; }, At(5)));

@@ -34,7 +34,7 @@ TEST(Ns3RealTimeTest, TasksRunNotBeforeTheClockShowsTheirTime) {
   EXPECT_GE(ran[1], 39.9);
 }
 
-TEST(Ns3RealTimeTest, WhatOtherThreadsHandRunsInOrderOnTheLoopsThreadAtPresentTimes) {
+TEST(Ns3RealTimeTest, TasksOfOtherThreadsRunInOrderOnTheLoopsThreadAtPresentTimes) {
   Ns3RealTime time;
   constexpr int kTasks = 1000;
   const std::thread::id main = std::this_thread::get_id();

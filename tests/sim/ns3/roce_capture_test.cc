@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// What tshark reads out of the captures of ports.
+// tshark's reading of the captures of ports.
 #include <cstdio>
 #include <sstream>
 #include <string>

@@ -20,7 +20,7 @@ namespace {
 
 class RoceNetworkTest : public StarTest {};
 
-TEST_F(RoceNetworkTest, ASwitchIsByDefaultAsAnywhereElse) {
+TEST_F(RoceNetworkTest, ASwitchHasTheUsualDefaults) {
   const SwitchOptions ours = ns3::CreateObject<RoceSwitch>()->Describe();
   const SwitchOptions standard;
   EXPECT_EQ(ours.buffer.bytes, standard.buffer.bytes);
@@ -60,7 +60,7 @@ TEST_F(RoceNetworkTest, AttributesOfSwitchesArriveInTheirOptions) {
   EXPECT_EQ(options.watchdog.action, WatchdogOptions::Action::kForward);
 }
 
-TEST_F(RoceNetworkTest, CheckersRefuseWhatIsOutOfBounds) {
+TEST_F(RoceNetworkTest, CheckersRefuseValuesOutOfBounds) {
   const auto one = ns3::CreateObject<RoceSwitch>();
   EXPECT_FALSE(one->SetAttributeFailSafe("PauseQuanta", ns3::UintegerValue(0)));
   EXPECT_FALSE(one->SetAttributeFailSafe("EcnProbability", ns3::DoubleValue(1.5)));
@@ -69,7 +69,7 @@ TEST_F(RoceNetworkTest, CheckersRefuseWhatIsOutOfBounds) {
   EXPECT_FALSE(ns3::CreateObject<RoceNic>()->SetAttributeFailSafe("Dscp", ns3::UintegerValue(64)));
 }
 
-TEST_F(RoceNetworkTest, WhatCannotBeBuiltIsToldByName) {
+TEST_F(RoceNetworkTest, ANetworkThatCannotBeBuiltIsReportedByName) {
   ns3::NodeContainer nodes(2);
   helper_->Install(nodes.Get(0), nodes.Get(1));
   ns3::DynamicCast<RoceNetDevice>(nodes.Get(1)->GetDevice(0))->SetAttribute("IpAddress", ns3::StringValue("10.0.0.1"));
@@ -77,7 +77,7 @@ TEST_F(RoceNetworkTest, WhatCannotBeBuiltIsToldByName) {
   EXPECT_DEATH(ns3::CreateObject<RoceChannel>()->SetAttribute("LostPackets", ns3::StringValue("1,x")), "LostPackets");
 }
 
-TEST_F(RoceNetworkTest, DevicesAreWhatAnNs3ProgramExpects) {
+TEST_F(RoceNetworkTest, DevicesBehaveAsNs3ProgramsExpect) {
   Draw(2);
   EXPECT_EQ(port(1)->GetNode(), hosts_.Get(1));
   EXPECT_EQ(switch_port(1)->GetNode(), switches_.Get(0));
@@ -106,8 +106,8 @@ TEST_F(RoceNetworkTest, RatesAndDelaysAreTheChannels) {
   EXPECT_EQ((writes_->completed()[0] - start).picoseconds(), (2 * 4194 + 172) * 320 + 4 * 700'000);
 }
 
-// Everything that a congested port does is told, with the queue's length, and at the right device.
-TEST_F(RoceNetworkTest, TraceSourcesTellOfQueuesMarksPausesAndRates) {
+// Every event at a congested port is reported, with the queue's length, and at the right device.
+TEST_F(RoceNetworkTest, TraceSourcesReportQueuesMarksPausesAndRates) {
   helper_->SetSwitchAttribute("EcnMinimum", ns3::UintegerValue(20'000));
   helper_->SetSwitchAttribute("EcnMaximum", ns3::UintegerValue(60'000));
   helper_->SetSwitchAttribute("Xoff", ns3::UintegerValue(30'000));
@@ -171,7 +171,7 @@ void OnDrop(std::string context, const Frame& frame, DropReason reason) {
   EXPECT_EQ(frame.headers.psn, 102u);  // the first is 100
 }
 
-TEST_F(RoceNetworkTest, LostPacketsAreToldByAPathOfNs3sConfiguration) {
+TEST_F(RoceNetworkTest, LostPacketsAreReportedByAPathOfNs3sConfiguration) {
   Draw(2);
   cable(0)->SetAttribute("LostPackets", ns3::StringValue("3"));
   OpenNics();
@@ -184,7 +184,7 @@ TEST_F(RoceNetworkTest, LostPacketsAreToldByAPathOfNs3sConfiguration) {
   EXPECT_NE(g_context.find("$tokamak::RoceNetDevice/Drop"), std::string::npos);
 }
 
-TEST_F(RoceNetworkTest, ALostPacketAloneIsSentAgainWhereThatIsAsked) {
+TEST_F(RoceNetworkTest, SelectiveRepeatSendsOnlyTheLostPacketAgain) {
   helper_->SetNicAttribute("SelectiveRepeat", ns3::BooleanValue(true));
   Draw(2);
   cable(0)->SetAttribute("LostPackets", ns3::StringValue("3"));

@@ -10,7 +10,7 @@ namespace {
 
 class Ns3WorldTest : public testing::TestWithParam<uint64_t> {};
 
-TEST_P(Ns3WorldTest, IsTheSameLifeToTheLastPacket) {
+TEST_P(Ns3WorldTest, ALifeIsTheSameToTheLastPacket) {
   EXPECT_EQ(Live(ShortLife<Ns3Time>(GetParam())), Live(ShortLife<SimTime>(GetParam())));
 }
 

@@ -46,7 +46,7 @@ class FinishedRun {
     return summary_["groups"][group]["slowdown"]["mean"].get<double>();
   }
 
-  // Of a group's only transfer.
+  // Duration of a group's only transfer.
   int64_t picoseconds(uint32_t transfer) const {
     const Traffic::Progress& progress = run_->traffic().progress()[transfer];
     return (progress.finish - progress.start).picoseconds();

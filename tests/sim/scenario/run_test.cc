@@ -46,7 +46,7 @@ TEST(RunTest, ARingIsAsSlowAsItsRounds) {
   EXPECT_EQ(took, 6 * run.picoseconds(0));
 }
 
-TEST(RunTest, WhatFailsIsToldAndBlocksWhatWaitsForIt) {
+TEST(RunTest, AFailureIsReportedAndBlocksItsDependents) {
   const FinishedRun run("lossy", {"topology.cables.0.loss.rate=1", "nic.retries=1", "workload.0.count=3"});
   EXPECT_EQ(run.ending(), Run::Ending::kFailed);
   const auto& progress = run.run().traffic().progress();

@@ -1,4 +1,4 @@
-// Scenarios from files: what is right is taken, what is wrong is told in a sentence.
+// Scenarios from files: correct ones are read, mistakes are reported in a sentence.
 #include "sim/scenario/scenario_file.h"
 
 #include <fstream>
@@ -42,7 +42,7 @@ std::string WriteFile(const std::string& name, const std::string& text) {
   return name;
 }
 
-TEST(ScenarioFileTest, WhatIsMissingHasItsDefault) {
+TEST(ScenarioFileTest, MissingKeysHaveTheirDefaults) {
   const Scenario scenario = Star(R"({"kind": "flow"})");
   EXPECT_EQ(scenario.nic.mtu, 1024u);
   EXPECT_EQ(scenario.nic.congestion, verbs::soft::CongestionControl::kDcqcn);
@@ -52,7 +52,7 @@ TEST(ScenarioFileTest, WhatIsMissingHasItsDefault) {
   EXPECT_EQ(scenario.groups[0], "flow");
 }
 
-TEST(ScenarioFileTest, HostsCostNothingUnlessTheyAreToldTo) {
+TEST(ScenarioFileTest, HostsCostNothingByDefault) {
   const Scenario scenario = Star(R"({"kind": "flow"})");
   ASSERT_EQ(scenario.costs.size(), 5u);
   for (const HostCosts& costs : scenario.costs) {
@@ -61,7 +61,7 @@ TEST(ScenarioFileTest, HostsCostNothingUnlessTheyAreToldTo) {
   }
 }
 
-TEST(ScenarioFileTest, CostsAreOfAllHostsOrOfGroups) {
+TEST(ScenarioFileTest, CostsApplyToAllHostsOrToGroups) {
   const std::string star = std::string(kStar) + R"(, "workload": [{"kind": "flow"}], "costs": )";
   const auto all = Parse(star + R"("cx6-200g")");
   ASSERT_TRUE(all.ok()) << all.status();
@@ -74,7 +74,7 @@ TEST(ScenarioFileTest, CostsAreOfAllHostsOrOfGroups) {
   EXPECT_EQ(posts, (std::vector<int64_t>{75, 5000, 75, 5000, 75}));
 }
 
-TEST(ScenarioFileTest, CostsThatAreNotThereAreTold) {
+TEST(ScenarioFileTest, MissingCostsAreReported) {
   EXPECT_NE(WrongWith(R"("costs": "cx7")").find("costs: there are no costs 'cx7'; there are cx6-200g"),
             std::string::npos);
   EXPECT_NE(WrongWith(R"("costs": "mine.json")").find("costs: cannot read "), std::string::npos);
@@ -88,7 +88,7 @@ TEST(ScenarioFileTest, CostsThatAreNotThereAreTold) {
   EXPECT_NE(WrongWith(R"("costs": 3)").find("costs: "), std::string::npos);
 }
 
-TEST(ScenarioFileTest, EveryKeyIsTaken) {
+TEST(ScenarioFileTest, EveryKeyIsRead) {
   const auto scenario = Parse(std::string(kStar) + R"(,
       "name": "n", "question": "q", "payload": "real", "seed": 18446744073709551615, "duration": "3ms",
       "freeze_after": "2ms", "outputs": {"interval": "5us", "most_samples": 10},
@@ -133,7 +133,7 @@ TEST(ScenarioFileTest, EveryKeyIsTaken) {
   EXPECT_EQ(second.after, 0u);
 }
 
-TEST(ScenarioFileTest, MistakesAreToldWithTheirPlaceAndARemedy) {
+TEST(ScenarioFileTest, MistakesAreReportedWithTheirPlaceAndARemedy) {
   EXPECT_EQ(WrongWith(R"("sede": 1)"),
             "unknown key 'sede'; known are costs, duration, freeze_after, name, nic, outputs, payload, question, seed, "
             "store, topology, workload");
@@ -154,7 +154,7 @@ TEST(ScenarioFileTest, MistakesAreToldWithTheirPlaceAndARemedy) {
   EXPECT_NE(Wrong(R"("topology": "missing.json")").find("missing.json"), std::string::npos);
 }
 
-TEST(ScenarioFileTest, MistakesInWorkloadsAreToldToo) {
+TEST(ScenarioFileTest, MistakesInWorkloadsAreReportedToo) {
   EXPECT_EQ(WrongWorkload(R"({"kind": "flow", "to": "host9"})"),
             "workload[0].to: the topology has no host 'host9'; its 5 are called host0 to host4");
   EXPECT_EQ(WrongWorkload(R"({"kind": "flow", "to": "host0"})"),
@@ -178,7 +178,7 @@ TEST(ScenarioFileTest, MistakesInWorkloadsAreToldToo) {
   EXPECT_NE(WrongWorkload(R"({"kind": "trace", "file": ")" + trace + "\"}").find("line 3"), std::string::npos);
 }
 
-TEST(ScenarioFileTest, KeysOfTheStoreAreTaken) {
+TEST(ScenarioFileTest, KeysOfTheStoreAreRead) {
   const auto scenario = Parse(std::string(kStar) + R"(,
       "store": {"memory": "3MiB", "engines": 2, "policy": "eager:1KiB,write", "connections": "when-needed",
                 "receive_slots": 16, "chunks_in_flight": 3},
@@ -198,7 +198,7 @@ TEST(ScenarioFileTest, KeysOfTheStoreAreTaken) {
   EXPECT_EQ(scenario->transfers[3].start.microseconds(), 7);
 }
 
-TEST(ScenarioFileTest, MistakesAboutTheStoreAreToldToo) {
+TEST(ScenarioFileTest, MistakesAboutTheStoreAreReportedToo) {
   const auto trace = [](const std::string& text) {
     return WrongWorkload(R"({"kind": "trace", "through": "store", "file": ")" + WriteFile("store.csv", text) + "\"}");
   };
@@ -282,7 +282,7 @@ TEST(WorkloadTest, PoissonArrivalsOfferTheLoadAndComeFromTheSeed) {
   EXPECT_EQ(Star(workload).transfers.back().start, scenario.transfers.back().start);
 }
 
-TEST(WorkloadTest, ATraceIsTakenLineByLine) {
+TEST(WorkloadTest, ATraceIsReadLineByLine) {
   const std::string trace =
       WriteFile("trace.csv", "# start,from,to,bytes\n\n1.5us, host1, host0, 4KiB\n0s,host2,host3,1\n");
   const Scenario scenario = Star(R"({"kind": "trace", "file": ")" + trace + "\"}");
@@ -310,7 +310,7 @@ TEST(SizeDistributionTest, DrawsAsTheFileSays) {
   EXPECT_NEAR(smallest / 20'000.0, 0.5, 0.02);
 }
 
-TEST(SizeDistributionTest, RefusesWhatIsNoDistribution) {
+TEST(SizeDistributionTest, RefusesMalformedDistributions) {
   EXPECT_FALSE(SizeDistribution::Parse("").ok());
   EXPECT_FALSE(SizeDistribution::Parse("100 50\n").ok());
   EXPECT_FALSE(SizeDistribution::Parse("100 0\n50 100\n").ok());
@@ -331,7 +331,7 @@ TEST(SetMemberTest, ChangesAddsAndRefuses) {
   EXPECT_FALSE(SetMember("workload.first.bytes=1", &value).ok());
 }
 
-// Those of docs/simulation.md.
+// The examples of docs/simulation.md.
 TEST(ScenarioFileTest, TheExamplesOfTheDocumentAreRight) {
   std::ifstream file("docs/simulation.md");
   std::ostringstream text;

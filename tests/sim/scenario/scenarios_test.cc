@@ -53,7 +53,7 @@ TEST(ScenariosTest, PfcAloneHurtsAVictimAndDcqcnSparesIt) {
   EXPECT_LT(dcqcn.network("paused_us") * 3, plain.network("paused_us"));
 }
 
-// Of what each sent while all of them wanted to.
+// The shares of what each sent while all of them wanted to.
 TEST(ScenariosTest, AParkingLotIsUnfairWithPfcAloneAndDcqcnRepairsIt) {
   const FinishedRun plain("parking_lot", {"nic.congestion=fixed", "duration=3ms"});
   const FinishedRun dcqcn("parking_lot", {"duration=3ms"});
@@ -65,7 +65,7 @@ TEST(ScenariosTest, AParkingLotIsUnfairWithPfcAloneAndDcqcnRepairsIt) {
   EXPECT_LT(unfairness(dcqcn), 1.5);
 }
 
-TEST(ScenariosTest, LossesCostMoreWhereAllBehindThemIsSentAgain) {
+TEST(ScenariosTest, LossesCostMoreWithGoBackN) {
   const FinishedRun back("lossy");
   const FinishedRun selective("lossy", {"nic.recovery=selective-repeat"});
   for (const FinishedRun* run : {&back, &selective}) {
@@ -107,7 +107,7 @@ TEST(ScenariosTest, AShuffleOfSixtyFourHostsLosesNothing) {
   EXPECT_EQ(run.run().scenario().transfers.size(), size_t{64 * 63});
   EXPECT_EQ(run.network("lost"), 0);
   EXPECT_EQ(run.summary()["network"]["drops"], nlohmann::json::object());
-  // What each host's cable has to carry at least, and not three times as long.
+  // The least time that each host's cable needs, and not three times as long.
   const double wire = 80e-6 * 63 * (16 * (1024 + 82) + 16);
   EXPECT_GT(run.summary()["simulated_us"].get<double>(), wire);
   EXPECT_LT(run.summary()["simulated_us"].get<double>(), 3 * wire);
@@ -170,7 +170,7 @@ TEST(ScenariosTest, WriteSavesTheRoundTripOfReadAloneWhateverHostsCost) {
   EXPECT_GT(TimeOfGets("write", 16, "1MiB"), TimeOfGets("read", 16, "1MiB")) << "nobody paces the owners";
 }
 
-// What a get takes beside its pull: the program's words with its node, and the directory's answer.
+// Parts of a get beside its pull: the program's messages with its node, and the directory's answer.
 TEST(ScenariosTest, AGetTakesItsPullInClosedFormAndTheSameTimeBesideItWhateverItsSize) {
   const HostCosts& costs = ShippedPresets().at("cx6-200g");
   const auto beside = [&](const std::string& protocol, PullBy by, const std::string& bytes, uint64_t size) {

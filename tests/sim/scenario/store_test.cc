@@ -44,7 +44,7 @@ TEST(StoreScenarioTest, AShuffleArrivesByEachProtocol) {
   }
 }
 
-TEST(StoreScenarioTest, APolicyPicksBySizeAndAGroupMayAskForAProtocol) {
+TEST(StoreScenarioTest, APolicyPicksBySizeAndAGroupMayNameAProtocol) {
   const FinishedRun run("store_trace",
                         {"store.policy=eager:16KiB,write",
                          R"(workload=[{"kind": "flow", "name": "small", "through": "store", "bytes": 9000},
@@ -70,7 +70,7 @@ TEST(StoreScenarioTest, TheSameSeedGivesTheSameBytes) {
   EXPECT_EQ(AllStoreCsv(FinishedRun("store_shuffle64", small)), AllStoreCsv(FinishedRun("store_shuffle64", small)));
 }
 
-TEST(StoreScenarioTest, WhoeverComesLaterFindsCopiesOfAHotObject) {
+TEST(StoreScenarioTest, LaterGetsFindCopiesOfAHotObject) {
   const FinishedRun run("store_hot_object");
   ASSERT_EQ(run.ending(), Run::Ending::kFinished);
   std::set<uint32_t> at_once, by_and_by;
@@ -129,7 +129,7 @@ TEST(StoreScenarioTest, ConnectionsMadeWhenNeededCostTheFirstGetsTime) {
   EXPECT_NEAR(static_cast<double>(before.picoseconds(1)), static_cast<double>(needed.picoseconds(1)), 100e3);
 }
 
-TEST(StoreScenarioTest, APutWithoutRoomFailsAndIsTold) {
+TEST(StoreScenarioTest, APutWithoutRoomFailsAndIsReported) {
   const FinishedRun run("store_trace", {"store.memory=1MiB", "duration=20ms"});
   EXPECT_EQ(ProgressOf(run, 0).state, Traffic::State::kFailed);
   EXPECT_EQ(ProgressOf(run, 0).status, "RESOURCE_EXHAUSTED");

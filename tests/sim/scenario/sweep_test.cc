@@ -15,7 +15,7 @@ TEST(SweepTest, PointsAreAllCombinations) {
   EXPECT_EQ((*points)[5], (SweepPoint{"a=2", "b={\"k\": [1,2]}"}));
 }
 
-TEST(SweepTest, RefusesWhatIsNoAssignment) {
+TEST(SweepTest, RefusesMalformedAssignments) {
   EXPECT_FALSE(SweepPoints({"a"}).ok());
   EXPECT_FALSE(SweepPoints({"a="}).ok());
   EXPECT_FALSE(SweepPoints({"=1"}).ok());

@@ -21,13 +21,13 @@ TEST(DeviceEventTest, PortsGoDownAndUp) {
   EXPECT_EQ(OfPort(IBV_EVENT_PORT_ACTIVE)->event, DeviceEvent::kPortUp);
 }
 
-TEST(DeviceEventTest, AnotherPortIsNobodysBusiness) {
+TEST(DeviceEventTest, EventsOfAnotherPortAreIgnored) {
   for (ibv_event_type type : {IBV_EVENT_PORT_ERR, IBV_EVENT_PORT_ACTIVE, IBV_EVENT_GID_CHANGE, IBV_EVENT_LID_CHANGE}) {
     EXPECT_FALSE(OfPort(type, kPort + 1).has_value()) << type;
   }
 }
 
-TEST(DeviceEventTest, WhatAPeerKnowsUsByHasChanged) {
+TEST(DeviceEventTest, AChangeOfGidLidOrPkeyIsReported) {
   for (ibv_event_type type : {IBV_EVENT_GID_CHANGE, IBV_EVENT_LID_CHANGE, IBV_EVENT_PKEY_CHANGE}) {
     ASSERT_TRUE(OfPort(type).has_value()) << type;
     EXPECT_EQ(OfPort(type)->event, DeviceEvent::kAddressChanged);
@@ -53,7 +53,7 @@ TEST(DeviceEventTest, ADeadQueuePairIsNamed) {
   }
 }
 
-TEST(DeviceEventTest, AnOverrunIsTold) {
+TEST(DeviceEventTest, AnOverrunIsReported) {
   ibv_cq queue{};
   ibv_async_event event{};
   event.element.cq = &queue;
@@ -85,7 +85,7 @@ TEST(DeviceEventTest, ALimitNamesTheHandleAndNoneThatIsGone) {
   EXPECT_EQ(info->shared_receives, target.handle_);
 }
 
-TEST(DeviceEventTest, TheRestConcernsNobody) {
+TEST(DeviceEventTest, OtherEventsAreIgnored) {
   for (ibv_event_type type : {IBV_EVENT_SM_CHANGE, IBV_EVENT_CLIENT_REREGISTER, IBV_EVENT_SQ_DRAINED,
                               IBV_EVENT_PATH_MIG, IBV_EVENT_QP_LAST_WQE_REACHED}) {
     EXPECT_FALSE(OfPort(type).has_value()) << type;

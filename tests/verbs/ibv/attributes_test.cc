@@ -1,4 +1,4 @@
-// What ibv_modify_qp is told at each step, for each kind of link, without a device.
+// Attributes for ibv_modify_qp at each step, for each kind of link, without a device.
 #include "lib/verbs/ibv/translation/attributes.h"
 
 #include <cstring>
@@ -108,7 +108,7 @@ TEST(AttributesTest, RoceGoesByGid) {
   EXPECT_EQ(std::memcmp(attributes.ah_attr.grh.dgid.raw, Peer().gid.data(), 16), 0);
 }
 
-TEST(AttributesTest, APortThatSaysNothingAboutItSendsInClassZero) {
+TEST(AttributesTest, APortWithoutATrafficClassSendsInClassZero) {
   LocalPort port = RocePort();
   port.service_level.reset();
   port.traffic_class.reset();
@@ -198,7 +198,7 @@ TEST(AttributesTest, EveryPathMtuHasItsCode) {
   EXPECT_EQ(MtuBytes(static_cast<ibv_mtu>(6)), 0u);
 }
 
-TEST(AttributesTest, PathMtusThatAreNoneOrThatThePortHasNotAreRefused) {
+TEST(AttributesTest, InvalidPathMtusAndThoseThatThePortLacksAreRefused) {
   LocalPort port = RocePort();
   port.active_mtu = 1024;
   for (uint32_t mtu : {0u, 1u, 1000u, 1500u, 2048u, 8192u}) {
@@ -259,7 +259,7 @@ TEST(AttributesTest, RetriesAreExplicitAndNeverForEver) {
 
 // As the kernel's connection manager leaves it: its route and PSN stay, its MTU, time-outs and
 // retries do not.
-TEST(AttributesTest, WhatTheKernelFilledInIsOverruledWhereWeDecide) {
+TEST(AttributesTest, TheKernelsValuesAreOverruledWhereWeDecide) {
   Step receive;
   receive.attributes.ah_attr.is_global = 1;
   receive.attributes.ah_attr.grh.sgid_index = 8;

@@ -106,7 +106,7 @@ class CompletionEventsTest : public testing::Test {
   std::unique_ptr<ProtectionDomain> domain_;
 };
 
-TEST_F(CompletionEventsTest, TheQueuesOfALoopShareAChannelThatGoesWithTheLastOfThem) {
+TEST_F(CompletionEventsTest, TheQueuesOfALoopShareAChannelThatGoesWithTheLastQueue) {
   auto first = Make(loop_);
   auto second = Make(loop_);
   EXPECT_EQ(verbs_.channels, 1);
@@ -123,7 +123,7 @@ TEST_F(CompletionEventsTest, TheQueuesOfALoopShareAChannelThatGoesWithTheLastOfT
   EXPECT_EQ(verbs_.channels, 1);
 }
 
-TEST_F(CompletionEventsTest, AnEventIsToldToItsOwnQueue) {
+TEST_F(CompletionEventsTest, AnEventGoesToItsOwnQueue) {
   const auto one = Make(loop_), other = Make(loop_);
   one->handle->RequestNotify(false);
   other->handle->RequestNotify(false);
@@ -135,7 +135,7 @@ TEST_F(CompletionEventsTest, AnEventIsToldToItsOwnQueue) {
   EXPECT_EQ(one->events, 0);
 }
 
-TEST_F(CompletionEventsTest, AQueueThatGoesTakesAlongWhatNobodyRead) {
+TEST_F(CompletionEventsTest, AQueueThatGoesTakesUnreadEventsAlong) {
   const auto stays = Make(loop_);
   auto goes = Make(loop_);
   stays->handle->RequestNotify(false);
@@ -150,7 +150,7 @@ TEST_F(CompletionEventsTest, AQueueThatGoesTakesAlongWhatNobodyRead) {
   EXPECT_EQ(Drain(*stays), 1u);
 }
 
-TEST_F(CompletionEventsTest, NoEventIsLeftToEndASleepForWhatWasPolled) {
+TEST_F(CompletionEventsTest, NoEventOfAPolledCompletionEndsASleep) {
   const auto queue = Make(loop_);
   queue->handle->RequestNotify(false);
   base::Timer arrival;
@@ -188,7 +188,7 @@ TEST_F(CompletionEventsTest, SleepingAndWakingReadsNoMoreThanTheEvent) {
   EXPECT_EQ(verbs_.event_reads, kMessages);
 }
 
-TEST_F(CompletionEventsTest, OneWakeUpIsForAllQueuesThatHaveSomething) {
+TEST_F(CompletionEventsTest, OneWakeUpServesAllReadyQueues) {
   const auto one = Make(loop_), other = Make(loop_);
   bool slept_again = false;
   base::Timer next;

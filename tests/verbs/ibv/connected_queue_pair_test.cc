@@ -1,4 +1,5 @@
-// What a connection over real verbs does with its queue pair and its handler, whoever makes it.
+// The use that a connection over real verbs makes of its queue pair and its handler, whichever side
+// made it.
 #include "lib/verbs/ibv/cm/connected_queue_pair.h"
 
 #include <memory>
@@ -50,7 +51,7 @@ TEST_F(ConnectedQueuePairTest, TheHandlerHearsOfTheBeginningAndOfTheEnd) {
 }
 
 TEST_F(ConnectedQueuePairTest, TheHandlerMayDropIt) {
-  // What it captured must last as long as it runs.
+  // Its captures must last as long as it runs.
   const auto captured = std::make_shared<int>(0);
   Connect([this, captured](const ConnectionEvent&) {
     connected_.reset();
@@ -78,7 +79,7 @@ TEST_F(ConnectedQueuePairTest, WalksTheQueuePairAndHoldsItMeanwhile) {
   EXPECT_FALSE(queue_pair_.held());
 }
 
-TEST_F(ConnectedQueuePairTest, ADeviceThatIsGoneRefusesErrorAndTheEndIsToldAllTheSame) {
+TEST_F(ConnectedQueuePairTest, AGoneDeviceRefusesTheErrorStateAndTheEndIsReportedAllTheSame) {
   int told = 0;
   Connect([&](const ConnectionEvent&) { ++told; });
   queue_pair_.refuse_walk = absl::UnavailableError("no such device");

@@ -1,5 +1,4 @@
-// What two sides of a connection over real verbs settle, and what they tell each other in the
-// private data.
+// Settlement between the two sides of a connection over real verbs, and their private data.
 #include "lib/verbs/ibv/cm/connection_rules.h"
 
 #include "gmock/gmock.h"
@@ -23,7 +22,7 @@ TEST(ConnectionRulesTest, PrivateDataAndPathMtuTravelTogether) {
   }
 }
 
-TEST(ConnectionRulesTest, APeerWithoutOurTailToldNothing) {
+TEST(ConnectionRulesTest, APeerWithoutOurTailTellsNothing) {
   EXPECT_FALSE(ReadCarried({}).path_mtu);
   EXPECT_FALSE(ReadCarried(std::vector<uint8_t>(kCarriedPrivateData)).path_mtu);
   CarriedData bytes = Carry({}, 1024);

@@ -69,7 +69,7 @@ TEST_P(ConnectionsTest, EachConnectionsEventsRunOnItsQueuePairsLoop) {
 
 // Attempts are dropped at any moment, requests are forgotten, accepted or left; then no descriptor
 // and no thread is left.
-TEST_P(ConnectionsTest, WhereverAnAttemptIsDroppedNothingIsLeft) {
+TEST_P(ConnectionsTest, AnAttemptDroppedAnywhereLeavesNothing) {
   const auto count = [](const char* folder) {
     size_t entries = 0;
     for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder)) ++entries;
@@ -108,7 +108,7 @@ TEST_P(ConnectionsTest, WhereverAnAttemptIsDroppedNothingIsLeft) {
       listener.reset();
       requests.clear();
     });
-    // Whoever came up hears of the end.
+    // A side that came up hears of the end.
     door.CallOn([] {});
     for (auto& end : passives) {
       bool connected = false;
@@ -135,8 +135,8 @@ class DepartureTest : public ConnectionsTest {};
 INSTANTIATE_TEST_SUITE_P(RealVerbs, DepartureTest, testing::Values(Manager{"rdma", Exchange::kRdmaCm}),
                          [](const auto& test) { return test.param.name; });
 
-// The passive side is told so, and not of a mistake. The request behind says when the goodbye may
-// have come; that is the word of another thread, so it may take more than one attempt.
+// The passive side gets this error, and none about a mistake. The request behind shows when the
+// goodbye may have come; another thread reports that, so it may take more than one attempt.
 TEST_P(DepartureTest, AcceptSaysThatTheAskerHasGone) {
   Worker door(*devices_[1], "door"), asking(*devices_[0], "ask");
   std::vector<std::unique_ptr<ConnectionRequest>> requests;  // the door's

@@ -1,4 +1,4 @@
-// What libibverbs is asked for by a device, and what becomes of what its provider refuses.
+// A device's calls of libibverbs, and the errors when its provider refuses.
 #include <cerrno>
 #include <memory>
 #include <string>
@@ -54,7 +54,7 @@ class DeviceCallsTest : public testing::Test {
   std::unique_ptr<CompletionQueue> queue_;
 };
 
-TEST_F(DeviceCallsTest, NobodyReachesMemoryThatTheDeviceDoesNotLetGoOf) {
+TEST_F(DeviceCallsTest, MemoryThatTheDeviceDoesNotReleaseIsUnreachable) {
   const auto other_domain = *device_->CreateProtectionDomain();
   auto queue_pair = *MakeQueuePair(*domain_);
   const auto of_another_domain = *MakeQueuePair(*other_domain);
@@ -69,7 +69,7 @@ TEST_F(DeviceCallsTest, NobodyReachesMemoryThatTheDeviceDoesNotLetGoOf) {
   EXPECT_EQ(RecordingVerbs::Get().regions, 1);
 }
 
-TEST_F(DeviceCallsTest, MemoryThatIsTakenBackAfterAllLetsQueuePairsBeMadeAgain) {
+TEST_F(DeviceCallsTest, MemoryReleasedAfterAllLetsQueuePairsBeMadeAgain) {
   auto region = Register();
   RecordingVerbs::Get().deregistration_error = EBUSY;
   region.reset();
@@ -98,7 +98,7 @@ TEST_F(DeviceCallsTest, CompletionQueuesTakeTheVectorsInTurn) {
   EXPECT_THAT(RecordingVerbs::Get().completion_vectors, UnorderedElementsAre(0, 1, 2, 3));
 }
 
-TEST_F(DeviceCallsTest, ACompletionQueueGrowsWhereTheProviderCanDoThat) {
+TEST_F(DeviceCallsTest, ACompletionQueueGrowsIfTheProviderAllowsIt) {
   EXPECT_TRUE(queue_->Resize(64).ok());
   EXPECT_EQ(queue_->depth(), 64u);
   EXPECT_TRUE(absl::IsInvalidArgument(queue_->Resize(device_->limits().max_completions + 1)));
@@ -112,14 +112,14 @@ TEST_F(DeviceCallsTest, ACompletionQueueGrowsWhereTheProviderCanDoThat) {
   EXPECT_EQ(queue_->depth(), 64u);
 }
 
-TEST_F(DeviceCallsTest, RelaxedOrderingIsAskedForWhereTheOwnerAllowsIt) {
+TEST_F(DeviceCallsTest, RelaxedOrderingIsRequestedIfTheOwnerAllowsIt) {
   const auto strict = Register(kLocalWrite);
   const auto relaxed = Register(kLocalWrite | kRelaxedOrdering);
   EXPECT_THAT(RecordingVerbs::Get().accesses,
               ElementsAre(IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING));
 }
 
-TEST_F(DeviceCallsTest, ADeviceThatRefusesRelaxedOrderingRegistersWithoutAndThatIsLoggedOnce) {
+TEST_F(DeviceCallsTest, ARefusalOfRelaxedOrderingIsLoggedOnceAndAccepted) {
   RecordingVerbs::Get().refused_access = IBV_ACCESS_RELAXED_ORDERING;
   testing::internal::CaptureStderr();
   const auto first = Register(kLocalWrite | kRelaxedOrdering);
@@ -136,7 +136,7 @@ TEST_F(DeviceCallsTest, AtomicsAreNeverRelaxed) {
   EXPECT_TRUE(absl::IsInvalidArgument(refused.status())) << refused.status();
 }
 
-TEST_F(DeviceCallsTest, ADeviceThatIsGoneHasLetGo) {
+TEST_F(DeviceCallsTest, AGoneDeviceHasReleasedItsMemory) {
   const auto queue_pair = *MakeQueuePair(*domain_);
   for (const int gone : {EIO, ENODEV}) {
     auto region = Register();
@@ -147,7 +147,7 @@ TEST_F(DeviceCallsTest, ADeviceThatIsGoneHasLetGo) {
   RecordingVerbs::Get().deregistration_error = 0;
 }
 
-TEST_F(DeviceCallsTest, PacketsAreNoLargerThanEitherSideWasToldOfItsPath) {
+TEST_F(DeviceCallsTest, PacketsAreNoLargerThanEitherSidesPathMtu) {
   DeviceOptions options = Options();
   options.max_path_mtu = 1024;  // the port's is 4096
   const auto narrow = OpenIbvDevice(options);
@@ -175,7 +175,7 @@ TEST_F(DeviceCallsTest, PacketsAreNoLargerThanEitherSideWasToldOfItsPath) {
   EXPECT_THAT(RecordingVerbs::Get().path_mtus, ElementsAre(IBV_MTU_1024, IBV_MTU_1024));
 }
 
-TEST_F(DeviceCallsTest, APathMtuThatIsNoneIsRefused) {
+TEST_F(DeviceCallsTest, AnInvalidPathMtuIsRefused) {
   DeviceOptions options = Options();
   options.max_path_mtu = 1500;
   EXPECT_TRUE(absl::IsInvalidArgument(OpenIbvDevice(options).status()));

@@ -30,7 +30,7 @@ TEST(DeviceNameTest, AGidWithoutAPort) {
   EXPECT_EQ(name->gid_index, 0u);
 }
 
-TEST(DeviceNameTest, IsWrittenAsItIsRead) {
+TEST(DeviceNameTest, ANameIsWrittenAsItIsRead) {
   for (const char* text : {"ibv:rxe0", "ibv:mlx5_0:1", "ibv:mlx5_0@7", "ibv:mlx5_0:255@255"}) {
     const auto name = ParseDeviceName(text);
     ASSERT_TRUE(name.ok()) << name.status();

@@ -22,7 +22,7 @@ TEST(ErrnoStatusTest, KeepsTheCallAndTheSystemsWords) {
 
 TEST(ErrnoStatusTest, ANegatedErrorIsTheSame) { EXPECT_EQ(ErrnoStatus(-ENOMEM, "call"), ErrnoStatus(ENOMEM, "call")); }
 
-TEST(ErrnoStatusTest, MapsAsTheDocumentsSay) {
+TEST(ErrnoStatusTest, ErrorsMapAsDocumented) {
   EXPECT_TRUE(absl::IsResourceExhausted(ErrnoStatus(ENOMEM, "call")));
   EXPECT_TRUE(absl::IsUnimplemented(ErrnoStatus(EOPNOTSUPP, "call")));
   EXPECT_TRUE(absl::IsUnimplemented(ErrnoStatus(ENOSYS, "call")));
@@ -48,7 +48,7 @@ TEST(RegistrationStatusTest, NamesTheLimitOfLockedMemoryAndTheRemedy) {
   EXPECT_THAT(text, HasSubstr("ulimit -l unlimited"));
 }
 
-TEST(RegistrationStatusTest, MemoryThatIsNotThereIsTheCallersMistake) {
+TEST(RegistrationStatusTest, MissingMemoryIsTheCallersMistake) {
   EXPECT_TRUE(absl::IsInvalidArgument(RegistrationStatus(EFAULT, 4096)));
 }
 
@@ -66,7 +66,7 @@ TEST(CompletionStatusTest, EachStatusOfAReliableQueuePairHasOneOfOurs) {
   EXPECT_EQ(ToCompletionStatus(IBV_WC_RNR_RETRY_EXC_ERR), CompletionStatus::kRnrRetryExceeded);
 }
 
-TEST(CompletionStatusTest, WhatCannotComeIsGeneral) {
+TEST(CompletionStatusTest, ImpossibleStatusesAreGeneral) {
   for (const ibv_wc_status status : {IBV_WC_LOC_RDD_VIOL_ERR, IBV_WC_INV_EECN_ERR, IBV_WC_TM_ERR}) {
     EXPECT_EQ(ToCompletionStatus(status), CompletionStatus::kGeneral);
   }

@@ -1,4 +1,4 @@
-// Which GID is chosen, and what is said of the others.
+// The chosen GID, and the reasons against the others.
 #include "lib/verbs/ibv/translation/gid.h"
 
 #include "gmock/gmock.h"
@@ -54,7 +54,7 @@ TEST(GidTest, AddressesRankFromIpv4ToLinkLocal) {
   EXPECT_EQ(Chosen(ChooseGid(LinkKind::kRoce, table)), -1);
 }
 
-TEST(GidTest, AnIndexThatAQueuePairCannotNameIsLeftOut) {
+TEST(GidTest, AnIndexThatAQueuePairCannotNameIsSkipped) {
   const std::vector<GidEntry> table = {Entry(255, "fd00::1"), Entry(256, "10.0.0.1")};
   EXPECT_EQ(Chosen(ChooseGid(LinkKind::kRoce, table)), 255);
 }
@@ -65,7 +65,7 @@ int Again(const std::vector<GidEntry>& table, const char* used, std::optional<ui
   return entry == nullptr ? -1 : static_cast<int>(entry->index);
 }
 
-TEST(GidTest, AGidThatMovedIsGoneOnWithWhereItStandsNow) {
+TEST(GidTest, AMovedGidIsUsedAtItsNewIndex) {
   const std::vector<GidEntry> table = {Entry(0, "fe80::1"), Entry(1, "10.9.0.1"),
                                        Entry(2, "10.0.0.1", GidType::kRoceV1), Entry(3, "10.0.0.1"),
                                        Entry(4, "10.0.0.7", GidType::kRoceV2, false)};
@@ -76,7 +76,7 @@ TEST(GidTest, AGidThatMovedIsGoneOnWithWhereItStandsNow) {
   EXPECT_EQ(Again({}, "10.0.0.1"), -1);
 }
 
-TEST(GidTest, AnIndexThatWasAskedForStaysTheIndex) {
+TEST(GidTest, ARequestedIndexIsKept) {
   const std::vector<GidEntry> table = {Entry(1, "10.9.0.1"), Entry(2, "10.0.0.1")};
   EXPECT_EQ(Again(table, "10.0.0.1", 1), 1);
   EXPECT_EQ(Again(table, "10.0.0.1", 2), 2);
@@ -90,7 +90,7 @@ TEST(GidTest, TheLowerIndexWinsAmongEquals) {
   EXPECT_THAT(ReasonOf(choice, 5), HasSubstr("as good as index 4"));
 }
 
-TEST(GidTest, ANetDeviceThatIsDownOrMissingIsNotSpokenThrough) {
+TEST(GidTest, ANetDeviceThatIsDownOrMissingIsNotUsed) {
   const std::vector<GidEntry> table = {Entry(0, "10.0.0.1", GidType::kRoceV2, false),
                                        Entry(1, "10.0.0.2", GidType::kRoceV2, false, ""), Entry(2, "fe80::1")};
   const GidChoice choice = ChooseGid(LinkKind::kRoce, table);
@@ -99,7 +99,7 @@ TEST(GidTest, ANetDeviceThatIsDownOrMissingIsNotSpokenThrough) {
   EXPECT_THAT(ReasonOf(choice, 1), HasSubstr("no net device"));
 }
 
-TEST(GidTest, WhereNothingIsUsableEachEntrySaysWhy) {
+TEST(GidTest, EachUnusableEntryIsReportedWithItsReason) {
   const std::vector<GidEntry> table = {Entry(0, "10.0.0.1", GidType::kRoceV1),
                                        Entry(1, "10.0.0.1", GidType::kRoceV2, false)};
   const GidChoice choice = ChooseGid(LinkKind::kRoce, table);
@@ -116,13 +116,13 @@ TEST(GidTest, AnIndexOverrulesTheRanking) {
   EXPECT_THAT(ReasonOf(choice, 1), HasSubstr("index 0 was asked for"));
 }
 
-TEST(GidTest, AnIndexThatIsNotThereOrEmptyIsNotChosen) {
+TEST(GidTest, AMissingOrEmptyIndexIsNotChosen) {
   const std::vector<GidEntry> table = {Entry(0, "10.0.0.1"), Entry(1, "::")};
   EXPECT_EQ(Chosen(ChooseGid(LinkKind::kRoce, table, 7)), -1);
   EXPECT_EQ(Chosen(ChooseGid(LinkKind::kRoce, table, 1)), -1);
 }
 
-TEST(GidTest, AnIndexThatRdmaCmWouldNotSpeakFromIsRefused) {
+TEST(GidTest, AnIndexThatRdmaCmWouldNotUseIsRefused) {
   EXPECT_TRUE(CheckForRdmaCm(LinkKind::kRoce, Entry(3, "10.0.0.1")).ok());
   const absl::Status first = CheckForRdmaCm(LinkKind::kRoce, Entry(2, "10.0.0.1", GidType::kRoceV1));
   EXPECT_TRUE(absl::IsInvalidArgument(first)) << first;

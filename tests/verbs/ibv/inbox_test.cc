@@ -1,4 +1,4 @@
-// What other threads send to a loop runs there, in order, and not after the inbox was dropped.
+// Tasks of other threads run on the loop in order, and not after the inbox was dropped.
 #include "lib/verbs/ibv/inbox.h"
 
 #include <memory>
@@ -46,7 +46,7 @@ TEST_F(InboxTest, TasksOfAnotherThreadRunInTheirOrder) {
   EXPECT_THAT(ran_, ElementsAre(0, 1, 2));
 }
 
-TEST_F(InboxTest, ATaskMayDropTheInboxAndIsTheLastThen) {
+TEST_F(InboxTest, ATaskThatDropsTheInboxIsTheLast) {
   const Inbox::Sender to = inbox_->sender();
   to.Send([this] { inbox_.reset(); });
   to.Send([this] { ran_.push_back(1); });
@@ -56,7 +56,7 @@ TEST_F(InboxTest, ATaskMayDropTheInboxAndIsTheLastThen) {
   EXPECT_TRUE(ran_.empty());
 }
 
-TEST_F(InboxTest, WhatDoesNotRunIsDropped) {
+TEST_F(InboxTest, TasksThatDoNotRunAreDropped) {
   const Inbox::Sender to = inbox_->sender();
   const auto before = std::make_shared<int>(), after = std::make_shared<int>();
   to.Send([before] {});

@@ -27,7 +27,7 @@ class MakeLimitsTest : public testing::Test {
   ibv_port_attr port{};
 };
 
-TEST_F(MakeLimitsTest, RoceHasWhatItsDeviceSays) {
+TEST_F(MakeLimitsTest, RoceHasTheLimitsOfItsDevice) {
   const Limits limits = MakeLimits(LinkKind::kRoce, device, port, 512);
   EXPECT_TRUE(limits.atomics);
   EXPECT_TRUE(limits.immediate);
@@ -59,7 +59,7 @@ TEST_F(MakeLimitsTest, ADriverThatNamesNoPiecesOfAReadHasOne) {
   EXPECT_EQ(MakeLimits(LinkKind::kRoce, device, port, 512).max_read_sges, 1u);
 }
 
-TEST_F(MakeLimitsTest, IwarpLacksWhatItsProtocolLacksWhateverTheDeviceSays) {
+TEST_F(MakeLimitsTest, IwarpHasTheLimitsOfItsProtocolWhateverTheDeviceSays) {
   const Limits limits = MakeLimits(LinkKind::kIwarp, device, port, 80);
   EXPECT_FALSE(limits.immediate);
   EXPECT_FALSE(limits.memory_windows);
@@ -70,7 +70,7 @@ TEST_F(MakeLimitsTest, IwarpLacksWhatItsProtocolLacksWhateverTheDeviceSays) {
   EXPECT_EQ(limits.max_read_sges, 1u);
 }
 
-TEST_F(MakeLimitsTest, IwarpKeepsWhatItsProtocolDoesNotRuleOut) {
+TEST_F(MakeLimitsTest, IwarpKeepsFeaturesThatItsProtocolAllows) {
   const Limits limits = MakeLimits(LinkKind::kIwarp, device, port, 80);
   EXPECT_TRUE(limits.region_read_rights);
   EXPECT_TRUE(limits.queue_pair_rights);
@@ -78,7 +78,7 @@ TEST_F(MakeLimitsTest, IwarpKeepsWhatItsProtocolDoesNotRuleOut) {
   EXPECT_TRUE(limits.drop_stops_transfers);
 }
 
-TEST_F(MakeLimitsTest, WhatAProviderDoesNotKeepIsNotClaimed) {
+TEST_F(MakeLimitsTest, BrokenFeaturesOfAProviderAreNotClaimed) {
   device.vendor_id = 0x626d74;  // siw's
   const Limits limits = MakeLimits(LinkKind::kIwarp, device, port, 80);
   EXPECT_FALSE(limits.region_read_rights);
@@ -91,7 +91,7 @@ TEST_F(MakeLimitsTest, OnInfiniBandAnAddressIsNotEnoughToWalkByHand) {
   EXPECT_FALSE(MakeLimits(LinkKind::kInfiniBand, device, port, 0).manual_modify);
 }
 
-TEST_F(MakeLimitsTest, InfiniBandLacksNothingElseThatIwarpLacks) {
+TEST_F(MakeLimitsTest, InfiniBandHasEverythingElseThatIwarpLacks) {
   const Limits limits = MakeLimits(LinkKind::kInfiniBand, device, port, 0);
   EXPECT_TRUE(limits.immediate);
   EXPECT_TRUE(limits.three_way_connect);
@@ -99,7 +99,7 @@ TEST_F(MakeLimitsTest, InfiniBandLacksNothingElseThatIwarpLacks) {
   EXPECT_FALSE(limits.read_sink_needs_remote_write);
 }
 
-TEST_F(MakeLimitsTest, WhatTheDeviceLacksIsFalse) {
+TEST_F(MakeLimitsTest, MissingFeaturesOfTheDeviceAreFalse) {
   device = ibv_device_attr{};
   const Limits limits = MakeLimits(LinkKind::kRoce, device, port, 0);
   EXPECT_FALSE(limits.atomics);

@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(RealVerbs, MovedAddressTest,
                          testing::Values(Manager{"rdma", Exchange::kRdmaCm}, Manager{"tcp", Exchange::kTcp}),
                          [](const auto& test) { return test.param.name; });
 
-TEST_P(MovedAddressTest, MessagesPassFromWhereItStandsNow) {
+TEST_P(MovedAddressTest, MessagesPassFromTheMovedAddress) {
   before_ = IndexOfOurs();
   Ip("del", ours_);
   taken_away_ = true;
@@ -131,7 +131,7 @@ class GoneAddressTest : public MovedAddressTest {};
 INSTANTIATE_TEST_SUITE_P(RealVerbs, GoneAddressTest, testing::Values(Manager{"rdma", Exchange::kRdmaCm}),
                          [](const auto& test) { return test.param.name; });
 
-TEST_P(GoneAddressTest, IsNamedOnceWithWhatToDoAndAgainWhenItIsBack) {
+TEST_P(GoneAddressTest, AGoneAddressIsReportedOnceWithItsRemedyAndAgainWhenItIsBack) {
   before_ = IndexOfOurs();
   Worker asking(*devices_[0], "ask"), accepting(*devices_[1], "accept");
   auto listener = Listen(accepting, [](std::unique_ptr<ConnectionRequest>) {});  // rejected

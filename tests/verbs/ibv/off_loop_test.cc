@@ -28,7 +28,7 @@ constexpr base::Duration kPatience = base::Seconds(20);
 
 class OffLoopTest : public testing::Test {
  protected:
-  // A queue pair with its connection, and what that was told.
+  // A queue pair with its connection, and the connection's events.
   struct End {
     std::unique_ptr<QueuePair> queue_pair;
     std::unique_ptr<Connection> connection;
@@ -140,7 +140,7 @@ TEST_F(OffLoopTest, FiftyPeersConnectWithoutACallOfTheDeviceOnTheLoop) {
   }
 }
 
-TEST_F(OffLoopTest, NorDoesRdmaCmMakeOneThere) {
+TEST_F(OffLoopTest, FiftyPeersConnectByRdmaCmWithoutACallOfTheDeviceOnTheLoop) {
   constexpr size_t kPeers = 50;
   RecordingRdmaCm::Get().SetAnswer(RDMA_CM_EVENT_CONNECT_RESPONSE);
   RecordingRdmaCm::Get().RefusePaths(0);
@@ -190,7 +190,7 @@ TEST_F(OffLoopTest, TheLoopGoesOnWhileACallIsUnderWay) {
   }
 }
 
-TEST_F(OffLoopTest, AnAttemptEndsByItsDeadlineWhateverTheDeviceIsAt) {
+TEST_F(OffLoopTest, AnAttemptEndsByItsDeadlineHoweverBusyTheDeviceIs) {
   Open(Exchange::kTcp);
   std::vector<std::unique_ptr<End>> passives;
   const auto listener = Serve(&passives);
@@ -261,7 +261,7 @@ TEST_F(OffLoopTest, ReceivesAreThereBeforeThePeerHearsOfTheQueuePair) {
   EXPECT_EQ(walks, 2u);
 }
 
-TEST_F(OffLoopTest, AQueuePairThatCannotBeMadeIsToldByItsConnection) {
+TEST_F(OffLoopTest, AQueuePairThatCannotBeMadeIsReportedByItsConnection) {
   Open(Exchange::kTcp);
   RecordingVerbs::Get().create_error = ENOMEM;
   const auto end = Make(1);
@@ -274,7 +274,7 @@ TEST_F(OffLoopTest, AQueuePairThatCannotBeMadeIsToldByItsConnection) {
   EXPECT_EQ(end->queue_pair->PostReceive(absl::MakeConstSpan(&receive, 1)).accepted, 0u);
 }
 
-TEST_F(OffLoopTest, WhoAsksForTheNumberMakesTheQueuePairHere) {
+TEST_F(OffLoopTest, AskingForTheNumberMakesTheQueuePairHere) {
   Open(Exchange::kTcp);
   const auto end = Make(1);
   EXPECT_NE(end->queue_pair->number(), 0u);

@@ -32,7 +32,7 @@ class PathCacheTest : public testing::Test {
   const Address other_ = *Address::Parse("10.0.0.2:7000");
 };
 
-TEST_F(PathCacheTest, APathIsTheHostsOfWhicheverPort) {
+TEST_F(PathCacheTest, APathServesAllPortsOfAHost) {
   EXPECT_EQ(Lid(one_), 0);
   cache_.Keep(one_, PathTo(5));
   EXPECT_EQ(Lid(*Address::Parse("10.0.0.1:7001")), 5);
@@ -41,7 +41,7 @@ TEST_F(PathCacheTest, APathIsTheHostsOfWhicheverPort) {
   EXPECT_EQ(Lid(one_), 6);
 }
 
-TEST_F(PathCacheTest, WhatFailedIsForgottenAloneAndAChangeForgetsAll) {
+TEST_F(PathCacheTest, AFailureForgetsItsPathAndAChangeAllPaths) {
   cache_.Keep(one_, PathTo(5));
   cache_.Keep(other_, PathTo(6));
   cache_.Forget(one_);
@@ -51,7 +51,7 @@ TEST_F(PathCacheTest, WhatFailedIsForgottenAloneAndAChangeForgetsAll) {
   EXPECT_EQ(Lid(other_), 0);
 }
 
-TEST_F(PathCacheTest, APathIsAskedForAgainAfterItsLifetime) {
+TEST_F(PathCacheTest, APathIsQueriedAgainAfterItsLifetime) {
   cache_.Keep(one_, PathTo(5));
   now += static_cast<uint64_t>(PathCache::kLifetime.nanoseconds());
   EXPECT_EQ(Lid(one_), 5);
@@ -59,7 +59,7 @@ TEST_F(PathCacheTest, APathIsAskedForAgainAfterItsLifetime) {
   EXPECT_EQ(Lid(one_), 0);
 }
 
-TEST_F(PathCacheTest, TheOldestGoesWhereThereAreTooMany) {
+TEST_F(PathCacheTest, TheOldestPathGoesBeyondTheBound) {
   const auto peer = [](size_t i) { return *Address::Parse(absl::StrCat("10.1.", i / 256, ".", i % 256, ":1")); };
   for (size_t i = 0; i <= PathCache::kMaxPaths; ++i) {
     ++now;
@@ -70,7 +70,7 @@ TEST_F(PathCacheTest, TheOldestGoesWhereThereAreTooMany) {
   EXPECT_EQ(Lid(peer(PathCache::kMaxPaths)), 9);
 }
 
-TEST(PathDataTest, IsThePathRecordOfTheSpecification) {
+TEST(PathDataTest, PathDataIsThePathRecordOfTheSpecification) {
   ibv_sa_path_rec path{};
   path.dgid.raw[15] = 2;
   path.sgid.raw[15] = 1;
@@ -101,7 +101,7 @@ TEST(PathDataTest, IsThePathRecordOfTheSpecification) {
   EXPECT_EQ(data.path.packetlifetime, 0x80 | 18);
 }
 
-TEST(ChangesPathsTest, EventsOfTheSubnetManagerAndOfThePortDo) {
+TEST(ChangesPathsTest, EventsOfTheSubnetManagerAndOfThePortChangePaths) {
   ibv_async_event event{};
   event.element.port_num = 1;
   for (const auto type : {IBV_EVENT_SM_CHANGE, IBV_EVENT_CLIENT_REREGISTER, IBV_EVENT_LID_CHANGE, IBV_EVENT_PKEY_CHANGE,

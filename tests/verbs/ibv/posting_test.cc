@@ -39,7 +39,7 @@ class PostingTest : public testing::Test {
   SendBatch batch;
 };
 
-TEST_F(PostingTest, WhatTheDeviceLacksIsUnimplemented) {
+TEST_F(PostingTest, OperationsThatTheDeviceLacksAreUnimplemented) {
   limits.atomics = limits.immediate = limits.memory_windows = false;
   for (Opcode opcode : {Opcode::kCompareSwap, Opcode::kFetchAdd, Opcode::kSendWithImm, Opcode::kWriteWithImm,
                         Opcode::kSendWithInvalidate, Opcode::kBindWindow, Opcode::kLocalInvalidate}) {
@@ -65,7 +65,7 @@ TEST_F(PostingTest, AMessageAboveTheLimitIsRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(CheckReceive(receive, limits, bounds)));
 }
 
-TEST_F(PostingTest, InlineIsForSendsAndWritesUpToWhatWasAgreed) {
+TEST_F(PostingTest, InlineIsForSendsAndWritesUpToTheAgreedLength) {
   pieces = {Piece(32)};
   SendRequest request = Request(Opcode::kWrite);
   request.flags = kInline;
@@ -115,7 +115,7 @@ TEST_F(PostingTest, AWriteIsTranslated) {
   EXPECT_EQ(to.next, nullptr);
 }
 
-TEST_F(PostingTest, AtomicsHaveTheirOperandsWhereLibibverbsWantsThem) {
+TEST_F(PostingTest, AtomicsHaveTheirOperandsWhereLibibverbsExpectsThem) {
   SendRequest swap = Request(Opcode::kCompareSwap);
   swap.compare = 1;
   swap.swap_or_add = 2;
@@ -137,7 +137,7 @@ TEST_F(PostingTest, InvalidatesNameTheirKey) {
   EXPECT_EQ(AddSend(Request(Opcode::kSendWithInvalidate), 2, /*never_none=*/false, &batch).invalidate_rkey, 9u);
 }
 
-TEST_F(PostingTest, EmptyPiecesAreLeftOut) {
+TEST_F(PostingTest, EmptyPiecesAreSkipped) {
   pieces = {Piece(0), Piece(3), Piece(0)};
   const SendRequest request = Request(Opcode::kSend);
   const ibv_send_wr& to = AddSend(request, 1, /*never_none=*/false, &batch);
@@ -147,7 +147,7 @@ TEST_F(PostingTest, EmptyPiecesAreLeftOut) {
   EXPECT_EQ(AddSend(Request(Opcode::kSend), 2, /*never_none=*/false, &batch).num_sge, 0);
 }
 
-TEST_F(PostingTest, WhatHasNothingHasAnEmptyPieceWhereTheProviderWantsOne) {
+TEST_F(PostingTest, AnEmptyRequestHasAnEmptyPieceIfTheProviderNeedsOne) {
   pieces = {};
   const SendRequest request = Request(Opcode::kRead);
   const ibv_send_wr& send = AddSend(request, 1, /*never_none=*/true, &batch);
@@ -176,7 +176,7 @@ TEST_F(PostingTest, ABatchIsAChainThatEndsWhenItIsFull) {
   EXPECT_EQ(count, kBatchSges / kMaxSges);
 }
 
-TEST_F(PostingTest, WhatAProviderRefusedIsCounted) {
+TEST_F(PostingTest, RequestsThatAProviderRefusedAreCounted) {
   for (uint64_t i = 0; i < 4; ++i) AddSend(Request(Opcode::kSend), i, /*never_none=*/false, &batch);
   EXPECT_EQ(batch.Accepted(0, nullptr), 4u);
   EXPECT_EQ(batch.Accepted(ENOMEM, batch.first()), 0u);

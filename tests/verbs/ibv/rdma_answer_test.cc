@@ -28,13 +28,13 @@ absl::Status Check(const rdma_conn_param& answer) {
   return CheckAnswer(answer, LinkKind::kRoce, QueuePairState::kReadyToSend, kMaxReads);
 }
 
-TEST(RdmaAnswerTest, WhatTheDeviceCanIsARightAnswer) {
+TEST(RdmaAnswerTest, AnAnswerWithinTheDevicesLimitsIsRight) {
   EXPECT_TRUE(Check(Right()).ok());
   EXPECT_TRUE(CheckAnswer(Right(), LinkKind::kInfiniBand, QueuePairState::kReadyToSend, kMaxReads).ok());
   EXPECT_TRUE(CheckAnswer(Right(), LinkKind::kIwarp, QueuePairState::kInit, kMaxReads).ok());
 }
 
-TEST(RdmaAnswerTest, WhatTheKernelWouldRefuseIsOurMistake) {
+TEST(RdmaAnswerTest, AnAnswerThatTheKernelWouldRefuseIsOurMistake) {
   const auto refused = [](auto change) {
     rdma_conn_param answer = Right();
     change(answer);
@@ -47,13 +47,13 @@ TEST(RdmaAnswerTest, WhatTheKernelWouldRefuseIsOurMistake) {
 }
 
 // rdma_cm's "as many as the device has" is no number of ours.
-TEST(RdmaAnswerTest, ManyReadsAreNotAWish) {
+TEST(RdmaAnswerTest, ReadsWithoutANumberAreRefused) {
   rdma_conn_param answer = Right();
   answer.responder_resources = RDMA_MAX_RESP_RES;
   EXPECT_TRUE(absl::IsInvalidArgument(Check(answer)));
 }
 
-TEST(RdmaAnswerTest, TheQueuePairIsWhereTheLinkWantsIt) {
+TEST(RdmaAnswerTest, TheQueuePairIsInTheStateThatTheLinkNeeds) {
   for (LinkKind link : {LinkKind::kInfiniBand, LinkKind::kRoce, LinkKind::kIwarp}) {
     for (QueuePairState state : {QueuePairState::kReset, QueuePairState::kInit, QueuePairState::kReadyToReceive,
                                  QueuePairState::kReadyToSend, QueuePairState::kError}) {
@@ -68,13 +68,13 @@ TEST(RdmaAnswerTest, TheQueuePairIsWhereTheLinkWantsIt) {
   }
 }
 
-TEST(RdmaAnswerTest, ARightAnswerThatIsNotTakenMeansThatTheAskerHasGone) {
+TEST(RdmaAnswerTest, ARightAnswerThatIsRefusedMeansThatTheAskerHasGone) {
   EXPECT_TRUE(absl::IsCancelled(AnswerStatus(EINVAL, "rdma_accept")));
   EXPECT_TRUE(absl::IsCancelled(AnswerStatus(ECONNRESET, "rdma_accept")));
   EXPECT_NE(AnswerStatus(EINVAL, "rdma_init_qp_attr").message().find("rdma_init_qp_attr"), std::string::npos);
 }
 
-TEST(RdmaAnswerTest, OtherTroubleKeepsItsName) {
+TEST(RdmaAnswerTest, OtherErrorsKeepTheirCode) {
   for (int error : {ENOMEM, ENXIO, EIO, ENODEV, ETIMEDOUT}) {
     EXPECT_FALSE(absl::IsCancelled(AnswerStatus(error, "rdma_accept"))) << error;
     EXPECT_FALSE(AnswerStatus(error, "rdma_accept").ok()) << error;

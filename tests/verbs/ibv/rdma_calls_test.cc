@@ -1,4 +1,4 @@
-// What librdmacm is asked while a connection is made, and in which order.
+// Calls of librdmacm while a connection is made, and their order.
 #include <cerrno>
 #include <memory>
 #include <string>
@@ -74,7 +74,7 @@ class RdmaCallsTest : public testing::Test {
     return RecordingRdmaCm::Get().TakeCalls();
   }
 
-  // As the queue pair was told.
+  // The route that the queue pair was given.
   ibv_ah_attr Route() { return queue_pair_.steps.at(0).attributes.ah_attr; }
 
   os::EpollLoop loop_;
@@ -97,13 +97,13 @@ TEST_F(RdmaCallsTest, AServiceLevelGoesIntoTheQueuePairsRoute) {
   EXPECT_EQ(Route().grh.traffic_class, 0x20);
 }
 
-TEST_F(RdmaCallsTest, WithoutEitherTheRouteIsTheKernels) {
+TEST_F(RdmaCallsTest, TheRouteIsTheKernelsByDefault) {
   EXPECT_THAT(Connect(), ElementsAre("rdma_resolve_addr", "rdma_resolve_route", "rdma_connect", "rdma_establish"));
   EXPECT_EQ(Route().sl, 1);
   EXPECT_EQ(Route().grh.traffic_class, 0x20);
 }
 
-TEST_F(RdmaCallsTest, ARouteFromAnotherGidThanTheOneAskedForIsSaid) {
+TEST_F(RdmaCallsTest, ARouteFromAnUnrequestedGidIsReported) {
   port_.gid_index = 3;
   port_.gid_index_is_fixed = true;
   absl::Status end;
@@ -123,7 +123,7 @@ TEST_F(RdmaCallsTest, TheSubnetManagerIsAskedOnceForEachPeer) {
   EXPECT_THAT(RouteCalls(*manager, "10.0.0.3:7000"), ElementsAre("rdma_resolve_route"));
 }
 
-TEST_F(RdmaCallsTest, APathByWhichNobodyWasReachedIsAskedForAgain) {
+TEST_F(RdmaCallsTest, APathThatReachedNobodyIsQueriedAgain) {
   port_.link = LinkKind::kInfiniBand;
   const auto manager = Manager();
   EXPECT_THAT(RouteCalls(*manager), ElementsAre("rdma_resolve_route"));
@@ -141,7 +141,7 @@ TEST_F(RdmaCallsTest, ARejectionShowsThatThePathWorks) {
   EXPECT_THAT(RouteCalls(*manager), ElementsAre("rdma_set_option path to 7"));
 }
 
-TEST_F(RdmaCallsTest, AKernelThatTakesNoPathIsAskedForOne) {
+TEST_F(RdmaCallsTest, AKernelThatAcceptsNoPathIsAskedForOne) {
   port_.link = LinkKind::kInfiniBand;
   const auto manager = Manager();
   EXPECT_THAT(RouteCalls(*manager), ElementsAre("rdma_resolve_route"));

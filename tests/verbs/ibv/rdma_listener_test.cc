@@ -28,8 +28,8 @@ class RdmaListenerTest : public ConnectionsTest {
 INSTANTIATE_TEST_SUITE_P(RealVerbs, RdmaListenerTest, testing::Values(Manager{"rdma", Exchange::kRdmaCm}),
                          [](const auto& test) { return test.param.name; });
 
-// The kernel may be given a request when the removal has been told of already. An id that nobody
-// knows of would keep the asker waiting.
+// The kernel may deliver a request after it has reported the removal. An id that nobody knows of
+// would keep the asker waiting.
 TEST_P(RdmaListenerTest, ARequestBehindTheDevicesRemovalIsRejected) {
   Worker door(*devices_[1], "door"), asking(*devices_[0], "ask");
   const std::shared_ptr<RdmaCmCore> core = MakeCore();

@@ -36,7 +36,7 @@ class ReadGateTest : public testing::Test {
   uint64_t added = 0, passed = 0;
 };
 
-TEST_F(ReadGateTest, NothingPassesBeforeItIsOpened) {
+TEST_F(ReadGateTest, NothingPassesBeforeTheGateIsOpened) {
   Add(Opcode::kSend);
   EXPECT_EQ(Pass(), 0);
   gate.Open(1);
@@ -44,7 +44,7 @@ TEST_F(ReadGateTest, NothingPassesBeforeItIsOpened) {
   EXPECT_TRUE(gate.empty());
 }
 
-TEST_F(ReadGateTest, WhatFollowsAReadWaitsForIt) {
+TEST_F(ReadGateTest, RequestsBehindAReadWaitForIt) {
   gate.Open(4);
   Add(Opcode::kWrite);
   Add(Opcode::kRead);
@@ -56,7 +56,7 @@ TEST_F(ReadGateTest, WhatFollowsAReadWaitsForIt) {
   EXPECT_EQ(Pass(), 2);
 }
 
-TEST_F(ReadGateTest, NoMoreReadsThanThePeerServesAreOnTheirWay) {
+TEST_F(ReadGateTest, ReadsOnTheirWayStayWithinThePeersDepth) {
   gate.Open(2);
   for (int i = 0; i < 5; ++i) Add(Opcode::kRead);
   EXPECT_EQ(Pass(), 2);
@@ -67,13 +67,13 @@ TEST_F(ReadGateTest, NoMoreReadsThanThePeerServesAreOnTheirWay) {
   EXPECT_EQ(Pass(), 2);
 }
 
-TEST_F(ReadGateTest, WhereThePeerServesNoneOneIsTried) {
+TEST_F(ReadGateTest, OneReadIsTriedIfThePeerServesNone) {
   gate.Open(0);
   Add(Opcode::kRead);
   EXPECT_EQ(Pass(), 1);
 }
 
-TEST_F(ReadGateTest, AFencedReadWaitsForThoseBeforeIt) {
+TEST_F(ReadGateTest, AFencedReadWaitsForEarlierOnes) {
   gate.Open(4);
   Add(Opcode::kRead);
   Add(Opcode::kRead, kFence);
@@ -82,7 +82,7 @@ TEST_F(ReadGateTest, AFencedReadWaitsForThoseBeforeIt) {
   EXPECT_EQ(Pass(), 1);
 }
 
-TEST_F(ReadGateTest, AReadOfNothingWaitsButIsNotWaitedFor) {
+TEST_F(ReadGateTest, AnEmptyReadWaitsButIsNotAwaited) {
   gate.Open(4);
   Add(Opcode::kRead, SendFlags{}, 0);
   Add(Opcode::kSend);
@@ -95,7 +95,7 @@ TEST_F(ReadGateTest, AReadOfNothingWaitsButIsNotWaitedFor) {
   EXPECT_DEATH(gate.ReadCame(), "");
 }
 
-TEST_F(ReadGateTest, WhatWaitsKeepsItsPiecesAndInlineBytes) {
+TEST_F(ReadGateTest, AWaitingRequestKeepsItsPiecesAndInlineBytes) {
   gate.Open(1);
   Add(Opcode::kRead);
   std::vector<uint8_t> first = {1, 2, 3}, second = {4, 5};
@@ -125,7 +125,7 @@ TEST_F(ReadGateTest, WhatWaitsKeepsItsPiecesAndInlineBytes) {
   EXPECT_EQ(std::vector<uint8_t>(inlined.sges[1].address, inlined.sges[1].address + 2), (std::vector<uint8_t>{4, 5}));
 }
 
-TEST_F(ReadGateTest, PlacesAreTakenAgain) {
+TEST_F(ReadGateTest, PlacesAreReused) {
   gate.Open(1);
   for (uint32_t i = 0; i < 5 * kDepth; ++i) {
     Add(i % 2 == 0 ? Opcode::kRead : Opcode::kSend);
@@ -137,7 +137,7 @@ TEST_F(ReadGateTest, PlacesAreTakenAgain) {
   }
 }
 
-TEST_F(ReadGateTest, ClosedItForgetsWhatWaits) {
+TEST_F(ReadGateTest, AClosedGateForgetsWaitingRequests) {
   gate.Open(1);
   Add(Opcode::kRead);
   Add(Opcode::kSend);

@@ -27,7 +27,7 @@ class RecordingRdmaCm final {
   // All calls, by the threads that made them, since the last time.
   std::map<std::thread::id, size_t> TakeThreads();
 
-  // What rdma_init_qp_attr says of the route.
+  // Sets the route that rdma_init_qp_attr returns.
   void SetRoute(const ibv_ah_attr& route);
 
   // Connecting is answered by this from now on.

@@ -42,7 +42,7 @@ class CallLog final {
   // Queue pairs that were destroyed while another call was at them.
   int destroyed_in_use() const;
 
-  // What a call does first and last. `object`: the queue pair that it is about.
+  // Begins and ends each call. `object`: the queue pair that it is about.
   void Begin(std::string name, const ibv_qp* object = nullptr);
   void End(const ibv_qp* object = nullptr);
 
@@ -87,7 +87,7 @@ struct RecordingVerbs {
   void Complete(ibv_cq* queue, const ibv_wc& done);
   void ReleaseEvents();
 
-  // What the library's functions look at; a test begins with a fresh one.
+  // The instance that the library's functions use; a test begins with a fresh one.
   static RecordingVerbs& Get();
   static void Reset() { Get() = RecordingVerbs(); }
 };

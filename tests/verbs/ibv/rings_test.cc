@@ -14,7 +14,7 @@ uint64_t Post(WorkRing& ring, uint64_t id) {
   return position;
 }
 
-TEST(WorkRingTest, TakesAsManyAsItIsDeepAndNoMore) {
+TEST(WorkRingTest, ARingTakesExactlyItsDepth) {
   WorkRing ring(5);
   for (uint64_t i = 0; i < 5; ++i) {
     EXPECT_EQ(ring.room(), 5 - i);
@@ -23,7 +23,7 @@ TEST(WorkRingTest, TakesAsManyAsItIsDeepAndNoMore) {
   EXPECT_EQ(ring.room(), 0u);
 }
 
-TEST(WorkRingTest, ACompletionFreesWhatCameBeforeIt) {
+TEST(WorkRingTest, ACompletionFreesEarlierRequests) {
   WorkRing ring(5);
   for (uint64_t i = 0; i < 5; ++i) Post(ring, 100 + i);
   EXPECT_EQ(ring.id(3), 103u);
@@ -43,7 +43,7 @@ TEST(WorkRingTest, IdsStayThroughManyRounds) {
   }
 }
 
-TEST(WorkRingTest, OfABatchOnlyWhatWasTakenCounts) {
+TEST(WorkRingTest, OnlyTheAcceptedPartOfABatchCounts) {
   WorkRing ring(4);
   EXPECT_EQ(ring.Note(0, 7), 0u);
   EXPECT_EQ(ring.Note(1, 8), 1u);
@@ -53,7 +53,7 @@ TEST(WorkRingTest, OfABatchOnlyWhatWasTakenCounts) {
   EXPECT_EQ(ring.id(1), 9u);
 }
 
-TEST(WorkRingTest, RemembersWhatTheProgramIsToldOfEachSuccess) {
+TEST(WorkRingTest, EachSuccessKeepsItsReportedFields) {
   WorkRing ring(4);
   ring.Note(0, 1, Telling::kNothing);
   ring.Note(1, 2);
@@ -66,7 +66,7 @@ TEST(WorkRingTest, RemembersWhatTheProgramIsToldOfEachSuccess) {
   for (uint64_t i = 3; i < 7; ++i) EXPECT_EQ(ring.telling(Post(ring, i)), Telling::kAsIs);
 }
 
-TEST(WorkRingTest, AResetForgets) {
+TEST(WorkRingTest, AResetForgetsAllRequests) {
   WorkRing ring(4);
   const uint64_t position = Post(ring, 1);
   ring.Clear();
@@ -74,7 +74,7 @@ TEST(WorkRingTest, AResetForgets) {
   EXPECT_FALSE(ring.Holds(position));
 }
 
-TEST(SharedSlotsTest, TakesAsManyAsItIsDeep) {
+TEST(SharedSlotsTest, SharedSlotsTakeExactlyTheirDepth) {
   SharedSlots slots(3);
   uint32_t slot = 0;
   for (uint64_t i = 0; i < 3; ++i) EXPECT_TRUE(slots.Take(i, &slot));
@@ -90,7 +90,7 @@ TEST(SharedSlotsTest, ReceivesMayEndInAnyOrder) {
   EXPECT_EQ(slots.Release(at[0], 1), 10u);
 }
 
-TEST(SharedSlotsTest, OneThatTakesLongDoesNotHoldUpTheOthers) {
+TEST(SharedSlotsTest, ASlowReceiveDoesNotHoldUpOthers) {
   SharedSlots slots(3);
   slots.AddOwner(1);
   uint32_t slow = 0;
@@ -103,7 +103,7 @@ TEST(SharedSlotsTest, OneThatTakesLongDoesNotHoldUpTheOthers) {
   EXPECT_EQ(slots.Release(slow, 1), 1u);
 }
 
-TEST(SharedSlotsTest, ManyThatNeverEndAreBounded) {
+TEST(SharedSlotsTest, ReceivesThatNeverEndAreBounded) {
   SharedSlots slots(3);
   slots.AddOwner(1);
   slots.AddOwner(2);
@@ -129,7 +129,7 @@ void FillBehindOneOf(SharedSlots& slots) {
   }
 }
 
-TEST(SharedSlotsTest, WhatAQueuePairTookWithItIsFreeAgain) {
+TEST(SharedSlotsTest, SlotsOfAGoneQueuePairAreFreeAgain) {
   SharedSlots slots(2);
   for (int round = 0; round < 10; ++round) {
     SCOPED_TRACE(round);
@@ -154,7 +154,7 @@ class TwoOwnersTest : public testing::Test {
   uint32_t first_ = 0;
 };
 
-TEST_F(TwoOwnersTest, WhatALivingQueuePairMayHoldIsKept) {
+TEST_F(TwoOwnersTest, SlotsThatALivingQueuePairMayHoldAreKept) {
   FinishTheSecond(2);
   slots_.RemoveOwner(2);
   uint32_t slot = 0;
@@ -163,7 +163,7 @@ TEST_F(TwoOwnersTest, WhatALivingQueuePairMayHoldIsKept) {
 }
 
 // It finishes what it took in order, so what was before its latest was another's.
-TEST_F(TwoOwnersTest, WhatALivingQueuePairHasPassedIsNotItsOwn) {
+TEST_F(TwoOwnersTest, SlotsThatALivingQueuePairHasPassedAreFree) {
   FinishTheSecond(1);
   slots_.RemoveOwner(2);
   EXPECT_FALSE(slots_.Release(first_, 1).has_value()) << "2 took it with it";
@@ -176,7 +176,7 @@ TEST_F(TwoOwnersTest, AResetQueuePairHoldsNothing) {
   EXPECT_FALSE(slots_.Release(first_, 1).has_value());
 }
 
-TEST(SharedSlotsTest, WhatMayBeInTheQueueYetIsKept) {
+TEST(SharedSlotsTest, SlotsThatMayBeQueuedYetAreKept) {
   SharedSlots slots(1);
   slots.AddOwner(1);
   slots.AddOwner(2);
@@ -186,7 +186,7 @@ TEST(SharedSlotsTest, WhatMayBeInTheQueueYetIsKept) {
   EXPECT_FALSE(slots.Take(2, &slot));
 }
 
-TEST(SharedSlotsTest, WhatTheDeviceRefusedIsTakenBack) {
+TEST(SharedSlotsTest, SlotsThatTheDeviceRefusedAreTakenBack) {
   SharedSlots slots(2);
   uint32_t first = 0, second = 0;
   ASSERT_TRUE(slots.Take(1, &first));

@@ -20,7 +20,7 @@ constexpr auto kRouteEstablished = ConnectionEvent::Kind::kEstablished;
 constexpr auto kRouteUnreachable = ConnectionEvent::Kind::kUnreachable;
 constexpr auto kRouteRejected = ConnectionEvent::Kind::kRejected;
 
-// Peers are told apart by the last byte of their GID: the first side of a pair is 1.
+// Peers differ in the last byte of their GID: the first side of a pair is 1.
 class RouteSearchesTest : public TcpPair {
  protected:
   // Listens as somebody who finds ways like this, in place of who finds none.
@@ -44,7 +44,7 @@ class RouteSearchesTest : public TcpPair {
   std::unique_ptr<TcpSide> door_;
 };
 
-TEST_F(RouteSearchesTest, OthersArePresentedWhileTheWayToOneIsLookedFor) {
+TEST_F(RouteSearchesTest, OthersArePresentedDuringARouteSearch) {
   std::promise<void> answer;
   const std::shared_future<void> answered = answer.get_future().share();
   std::atomic<bool> asked{false};
@@ -70,7 +70,7 @@ TEST_F(RouteSearchesTest, OthersArePresentedWhileTheWayToOneIsLookedFor) {
   EXPECT_TRUE(Drive([this] { return active_.Saw(ConnectionEvent::Kind::kEstablished); }));
 }
 
-TEST_F(RouteSearchesTest, WhoCannotBeReachedIsRejectedAndNobodyIsAsked) {
+TEST_F(RouteSearchesTest, AnUnreachableAskerIsRejectedUnseen) {
   ListenWith([](const PeerPort&) { return absl::UnavailableError("nobody answers"); });
   ASSERT_TRUE(Connect(active_).ok());
   EXPECT_TRUE(Drive([this] { return active_.Saw(kRouteRejected); }));
@@ -101,7 +101,7 @@ TEST_F(RouteSearchesTest, BeyondTheBoundPeersWaitForTheirTurn) {
   EXPECT_TRUE(Drive([&] { return requests_.size() == kCount; })) << requests_.size();
 }
 
-TEST_F(RouteSearchesTest, WhoIsNotFoundByTheDeadlineIsDisconnected) {
+TEST_F(RouteSearchesTest, AnAskerNotFoundByTheDeadlineIsDisconnected) {
   std::promise<void> answer;
   const std::shared_future<void> answered = answer.get_future().share();
   ListenWith([answered](const PeerPort&) {
@@ -136,7 +136,7 @@ TEST_F(RouteSearchesTest, AListenerThatIsDroppedMeanwhileHearsNothing) {
   EXPECT_TRUE(requests_.empty());
 }
 
-TEST_F(RouteSearchesTest, AnAskerLooksForTheWayToWhoAcceptedAndGoesOnWithOthers) {
+TEST_F(RouteSearchesTest, AnAskerSearchesTheRouteToItsAccepterAndGoesOnWithOthers) {
   std::promise<void> answer;
   const std::shared_future<void> answered = answer.get_future().share();
   std::atomic<bool> asked{false};
@@ -160,7 +160,7 @@ TEST_F(RouteSearchesTest, AnAskerLooksForTheWayToWhoAcceptedAndGoesOnWithOthers)
   EXPECT_TRUE(Drive([&] { return asker.Saw(kRouteEstablished) && accepter.Saw(kRouteEstablished); }));
 }
 
-TEST_F(RouteSearchesTest, WhoAcceptedAndCannotBeReachedIsUnreachable) {
+TEST_F(RouteSearchesTest, AnAccepterWithoutARouteIsUnreachable) {
   TcpSide asker(loop_, 4, [](const PeerPort&) { return absl::UnavailableError("nobody answers"); });
   ASSERT_TRUE(Connect(asker).ok());
   auto request = AwaitRequest();
@@ -172,7 +172,7 @@ TEST_F(RouteSearchesTest, WhoAcceptedAndCannotBeReachedIsUnreachable) {
   EXPECT_EQ(asker.queue_pair.state(), QueuePairState::kInit) << "good for another attempt";
 }
 
-TEST_F(RouteSearchesTest, AnAskerThatLooksForTheWayMayBeDroppedOrEndByItsDeadline) {
+TEST_F(RouteSearchesTest, AnAskerThatSearchesARouteMayBeDroppedOrEndByItsDeadline) {
   for (bool dropped : {true, false}) {
     SCOPED_TRACE(dropped);
     std::promise<void> answer;
@@ -201,7 +201,7 @@ TEST_F(RouteSearchesTest, AnAskerThatLooksForTheWayMayBeDroppedOrEndByItsDeadlin
   }
 }
 
-TEST_F(RouteSearchesTest, AnAskerWaitsForItsTurnToLook) {
+TEST_F(RouteSearchesTest, AnAskerWaitsForItsTurnToSearch) {
   constexpr size_t kCount = RouteSearches::kMaxSearches + 1;
   std::promise<void> answer;
   const std::shared_future<void> answered = answer.get_future().share();

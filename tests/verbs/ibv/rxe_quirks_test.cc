@@ -1,5 +1,5 @@
-// What Soft-RoCE does otherwise than libibverbs promises (docs/verbs.md), seen through libibverbs
-// alone. A case that fails says that the kernel has mended it: then what we do about it may go.
+// Soft-RoCE's differences from the promises of libibverbs (docs/verbs.md), seen through libibverbs
+// alone. A case that fails shows that the kernel has fixed it: then our workaround may go.
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
 
@@ -185,8 +185,8 @@ class RxeQuirksTest : public testing::Test {
     netem_ = *std::move(netem);
   }
 
-  // Nothing completes by itself, though all retries are over and the answer has come; in Error all
-  // is flushed.
+  // No request completes by itself, though all retries are over and the answer has come; in Error
+  // all are flushed.
   void ExpectNothingBeforeError() {
     EXPECT_EQ(active_->Await(1, kLong), Completions()) << "mended";
     active_->ToError();
@@ -198,7 +198,7 @@ class RxeQuirksTest : public testing::Test {
 };
 
 // Before the others, which lose packets.
-TEST_F(RxeQuirksTest, ARequestThatCannotBeSentFailsOnceThoseBeforeItWereAnswered) {
+TEST_F(RxeQuirksTest, AnUnsendableRequestFailsOnceEarlierOnesWereAnswered) {
   active_->PostRight(1, *passive_);
   EXPECT_EQ(active_->Await(1), Completions({{1, IBV_WC_SUCCESS}}));
   active_->PostWrong(2, *passive_);
@@ -208,14 +208,14 @@ TEST_F(RxeQuirksTest, ARequestThatCannotBeSentFailsOnceThoseBeforeItWereAnswered
 // A request that cannot be sent takes the requester to Error (rxe_requester), where answers are
 // dropped unread (check_type_state): what waits for one waits for good. Its ack time-out asks the
 // requester to send again, which it does not do in Error.
-TEST_F(RxeQuirksTest, AfterARequestThatCannotBeSentThoseBeforeItThatWereNotAnsweredNeverComplete) {
+TEST_F(RxeQuirksTest, UnansweredRequestsBeforeAnUnsendableOneNeverComplete) {
   ASSERT_NO_FATAL_FAILURE(DelayAnswers());
   active_->PostRight(1, *passive_);
   active_->PostWrong(2, *passive_);
   ExpectNothingBeforeError();
 }
 
-TEST_F(RxeQuirksTest, NorDoTheyWhereItCouldNotBeSentBecauseTheInterfaceIsDown) {
+TEST_F(RxeQuirksTest, UnansweredRequestsNeverCompleteOnceTheInterfaceIsDown) {
   ASSERT_NO_FATAL_FAILURE(DelayAnswers());
   active_->PostRight(1, *passive_);
   ASSERT_EQ(faults::Run({"ip", "link", "set", "v0", "down"}), absl::OkStatus());

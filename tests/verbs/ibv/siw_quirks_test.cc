@@ -1,6 +1,6 @@
-// What SoftiWARP does otherwise than libibverbs promises (lib/verbs/ibv/translation/quirks.h), seen through
-// libibverbs and librdmacm alone. A case that fails says that the kernel or the library has mended
-// it: then the quirk, and what we do about it, may go.
+// SoftiWARP's differences from the promises of libibverbs (lib/verbs/ibv/translation/quirks.h),
+// seen through libibverbs and librdmacm alone. A case that fails shows that the kernel or the
+// library has fixed it: then the quirk, and our workaround, may go.
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
@@ -26,11 +26,11 @@ constexpr int kLookOn = 300;         // milliseconds
 constexpr int kTries = 20;
 constexpr size_t kSize = 4000;
 
-// What takes seconds, and more than a socket holds.
+// Longer than a socket holds, and takes seconds.
 constexpr size_t kLongWrite = 8 << 20;
 constexpr char kSlow[] = "rate 20mbit";
 
-// What a failure says.
+// The message of a failure.
 std::string Mended(const std::string& quirk) {
   return "mended: Quirks::" + quirk + " may go, once all its cases here say so";
 }
@@ -236,7 +236,7 @@ TEST_F(SiwQuirksTest, AReadWithoutPiecesReadsIntoThoseOfAnOlderRequest) {
 }
 
 // Quirks::reads_any_region
-TEST_F(SiwQuirksTest, ARegionThatMayNotBeReadIsRead) {
+TEST_F(SiwQuirksTest, ARegionWithoutRemoteReadIsRead) {
   Region here(active_, 1, kAll), there(passive_, 2, IBV_ACCESS_LOCAL_WRITE);
   Post(IBV_WR_RDMA_READ, &here, &there);
   EXPECT_EQ(active_.Await(), IBV_WC_SUCCESS) << Mended("reads_any_region");
@@ -244,7 +244,7 @@ TEST_F(SiwQuirksTest, ARegionThatMayNotBeReadIsRead) {
 }
 
 // Quirks::ignores_queue_pair_rights
-TEST_F(SiwQuirksTest, AQueuePairWithoutTheRightIsWrittenAndReadThrough) {
+TEST_F(SiwQuirksTest, AQueuePairWithoutTheRightLetsWritesAndReadsThrough) {
   Region here(active_, 1, kAll), there(passive_, 2, kAll), back(active_, 3, kAll);
   ibv_qp_attr none{};
   ASSERT_EQ(ibv_modify_qp(passive_.id->qp, &none, IBV_QP_ACCESS_FLAGS), 0);
@@ -307,7 +307,7 @@ TEST_F(SiwQuirksTest, ASendThatHasBegunGoesOnOutOfARegionThatWasDropped) {
 
 // No quirk, but what siw keeps of that promise, and the transport counts on. (Once the connection
 // has ended the last piece is placed.)
-TEST_F(SiwQuirksTest, WhatAPeerWritesStopsWhenItsRegionWasDropped) {
+TEST_F(SiwQuirksTest, APeersWriteStopsWhenItsRegionIsDropped) {
   Region source(active_, 1, kAll, kLongWrite), sink(passive_, 2, kAll, kLongWrite);
   ASSERT_NO_FATAL_FAILURE(Begin(IBV_WR_RDMA_WRITE, &source, &sink, source, sink));
   sink.Drop();

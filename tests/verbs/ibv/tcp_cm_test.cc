@@ -1,4 +1,4 @@
-// What two sides settle over TCP: where each is, and with how much of everything they begin.
+// Settlement of two sides over TCP: their addresses, and the limits that they begin with.
 #include "lib/verbs/ibv/tcp/tcp_cm.h"
 
 #include <vector>

@@ -26,7 +26,7 @@ TEST_F(TcpConnectionTest, DroppingARequestRejectsIt) {
   EXPECT_THAT(active_.events, ElementsAre(kRejected));
 }
 
-TEST_F(TcpConnectionTest, WhereNobodyListensIsARejection) {
+TEST_F(TcpConnectionTest, AMissingListenerIsARejection) {
   const Address service = listener_->address();
   listener_.reset();
   auto made = active_.manager->Connect(active_.queue_pair, service, {}, active_.Handler());
@@ -36,7 +36,7 @@ TEST_F(TcpConnectionTest, WhereNobodyListensIsARejection) {
   EXPECT_THAT(active_.events, ElementsAre(kRejected));
 }
 
-TEST_F(TcpConnectionTest, WhoDoesNotAnswerIsUnreachableByTheDeadline) {
+TEST_F(TcpConnectionTest, APeerThatDoesNotAnswerIsUnreachableByTheDeadline) {
   ConnectOptions options;
   options.deadline = base::Milliseconds(200);
   const base::Time start = loop_.Now();
@@ -48,7 +48,7 @@ TEST_F(TcpConnectionTest, WhoDoesNotAnswerIsUnreachableByTheDeadline) {
   EXPECT_GE((loop_.Now() - start).milliseconds(), 200);
   EXPECT_TRUE(absl::IsDeadlineExceeded(active_.status));
 
-  // Too late: whatever is said now, this connection does not come up.
+  // Too late: whatever it answers now, this connection does not come up.
   if (Accept(*request).ok()) {
     ASSERT_TRUE(Drive([this] { return !passive_.events.empty(); }));
     EXPECT_FALSE(passive_.Saw(kEstablished));
@@ -56,7 +56,7 @@ TEST_F(TcpConnectionTest, WhoDoesNotAnswerIsUnreachableByTheDeadline) {
   }
 }
 
-// Whoever asked and was accepted may fall silent before it is ready.
+// An asker that was accepted may fall silent before it is ready.
 TEST_F(TcpConnectionTest, AnAcceptedPeerThatIsNeverReadyIsUnreachableByTheDeadline) {
   const os::FileDescriptor peer = RawPeer();
   TcpHello ask;
@@ -76,7 +76,7 @@ TEST_F(TcpConnectionTest, AnAcceptedPeerThatIsNeverReadyIsUnreachableByTheDeadli
   EXPECT_FALSE(passive_.queue_pair.held());
 }
 
-TEST_F(TcpConnectionTest, WhoeverLeavesTheOtherIsToldAndBothAreInError) {
+TEST_F(TcpConnectionTest, ALeavingSideIsReportedToTheOtherAndBothAreInError) {
   for (bool active_leaves : {true, false}) {
     SCOPED_TRACE(active_leaves);
     TcpSide a(loop_, 4), b(loop_, 5);
@@ -111,7 +111,7 @@ TEST_F(TcpConnectionTest, AConnectionMayBeDroppedInsideItsHandler) {
   EXPECT_FALSE(passive_.queue_pair.held());
 }
 
-TEST_F(TcpConnectionTest, AnAttemptThatIsDroppedIsHeardOfNoMore) {
+TEST_F(TcpConnectionTest, ADroppedAttemptReportsNothing) {
   ASSERT_TRUE(Connect(active_).ok());
   auto request = AwaitRequest();
   ASSERT_NE(request, nullptr);

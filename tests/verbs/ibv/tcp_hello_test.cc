@@ -38,14 +38,14 @@ void ExpectSame(const TcpHello& a, const TcpHello& b) {
   EXPECT_EQ(a.private_data_size, b.private_data_size);
 }
 
-TEST(TcpHelloTest, WhatIsWrittenIsRead) {
+TEST(TcpHelloTest, WrittenMessagesAreReadBack) {
   const auto read = DecodeTcpHello(EncodeTcpHello(Sample()));
   ASSERT_TRUE(read.ok()) << read.status();
   ExpectSame(*read, Sample());
 }
 
 // As docs/tcp_cm.md draws it.
-TEST(TcpHelloTest, TheBytesAreThoseOfTheDrawing) {
+TEST(TcpHelloTest, TheBytesMatchTheDrawing) {
   const TcpHelloBytes bytes = EncodeTcpHello(Sample());
   const std::vector<uint8_t> head(bytes.begin(), bytes.begin() + 42);
   EXPECT_THAT(head, testing::ElementsAre('T', 'K', 'C', 'M', 1, 2, 0, 40,           //
@@ -77,7 +77,7 @@ TEST(TcpHelloTest, EveryFieldIsChecked) {
   }
 }
 
-TEST(TcpHelloTest, RandomBytesAreRefusedOrReadAsWhatTheyEncode) {
+TEST(TcpHelloTest, RandomBytesAreRefusedOrEncodeToThemselves) {
   base::Random random(7);
   size_t read = 0;
   for (int round = 0; round < 20000; ++round) {

@@ -1,4 +1,4 @@
-// What a listener puts up with: many peers, silent ones and those that send malformed messages.
+// A listener's endurance: many peers, silent ones and those that send malformed messages.
 #include "lib/verbs/ibv/tcp/tcp_listener.h"
 
 #include <sys/socket.h>
@@ -49,7 +49,7 @@ TEST_F(TcpListenerTest, NoMoreThanSixtyFourRequestsWaitForAnAnswer) {
   EXPECT_TRUE(Drive([&] { return requests_.size() == kMaxUnanswered; }));
 }
 
-TEST_F(TcpListenerTest, WhoSaysNothingDoesNotKeepOthersOut) {
+TEST_F(TcpListenerTest, ASilentPeerDoesNotKeepOthersOut) {
   std::vector<os::FileDescriptor> silent;
   for (size_t i = 0; i < kMaxHalfOpen + 3; ++i) {
     silent.push_back(RawPeer(static_cast<uint8_t>(1 + i % kHosts)));
@@ -83,7 +83,7 @@ TEST_F(TcpListenerTest, ALineThatEndsGivesItsAddressRoom) {
   EXPECT_EQ(Closed(silent), 0u);
 }
 
-TEST_F(TcpListenerTest, MalformedBytesEndALineAndNothingElse) {
+TEST_F(TcpListenerTest, MalformedBytesEndOnlyTheirLine) {
   base::Random random(3);
   for (int round = 0; round < 50; ++round) {
     const os::FileDescriptor peer = RawPeer();
@@ -131,7 +131,7 @@ TEST_F(TcpListenerTest, APeerThatGoesOnTalkingIsDisconnected) {
   EXPECT_THAT(passive_.events, ElementsAre(kListenerEstablished, kListenerDisconnected));
 }
 
-TEST_F(TcpListenerTest, APortHasOneListenerAndIsFreeAfterIt) {
+TEST_F(TcpListenerTest, APortHasOneListenerAndIsFreeAfterwards) {
   const Address address = listener_->address();
   const auto listen = [&] {
     return passive_.manager->Listen(loop_, address, [](std::unique_ptr<ConnectionRequest>) {});

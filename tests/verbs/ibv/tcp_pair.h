@@ -31,7 +31,7 @@ inline LocalPort PortAt(uint8_t last) {
   return port;
 }
 
-// One side: a manager of its own, a queue pair, and what it was told.
+// One side: a manager of its own, a queue pair, and its events.
 struct TcpSide {
   TcpSide(os::EpollLoop& loop, uint8_t index, FindRoute find_route = {}) : queue_pair(loop, 100u + index) {
     TcpCmOptions options;

@@ -50,24 +50,24 @@ TEST_F(VectorsTest, EachVectorHasTheProcessorsOfItsInterrupt) {
   EXPECT_THAT(VectorProcessors(root_.path(), "mlx5_0", 2), ElementsAre(ElementsAre(2), ElementsAre(4, 5)));
 }
 
-TEST_F(VectorsTest, InterruptsOfAnotherDeviceAreNotTaken) {
+TEST_F(VectorsTest, InterruptsOfAnotherDeviceAreIgnored) {
   EXPECT_THAT(VectorProcessors(root_.path(), "mlx5_1", 2), ElementsAre(ElementsAre(9), IsEmpty()));
 }
 
-TEST_F(VectorsTest, MoreInterruptsThanVectorsAreLeftOut) {
+TEST_F(VectorsTest, InterruptsBeyondTheVectorsAreSkipped) {
   EXPECT_THAT(VectorProcessors(root_.path(), "mlx5_0", 1), ElementsAre(ElementsAre(2)));
 }
 
-TEST_F(VectorsTest, WhereNothingIsKnownThereAreNone) {
+TEST_F(VectorsTest, UnknownInterruptsGiveNoVectors) {
   EXPECT_THAT(VectorProcessors(root_.path(), "rxe0", 1), IsEmpty());
   EXPECT_THAT(VectorProcessors(root_.Path("nowhere"), "mlx5_0", 2), IsEmpty());
 }
 
-TEST(VectorsForTest, ALoopTakesThoseThatInterruptWhereItRuns) {
+TEST(VectorsForTest, ALoopTakesVectorsThatInterruptWhereItRuns) {
   EXPECT_THAT(VectorsFor({{0}, {1}, {2, 3}, {}}, {1, 3}, 4), ElementsAre(1, 2));
 }
 
-TEST(VectorsForTest, AllAreGoodWhereNoneDoesOrNothingIsKnown) {
+TEST(VectorsForTest, AllVectorsServeIfNoneMatchesOrNothingIsKnown) {
   EXPECT_THAT(VectorsFor({{0}, {1}}, {6, 7}, 2), ElementsAre(0, 1));
   EXPECT_THAT(VectorsFor({}, {0, 1}, 3), ElementsAre(0, 1, 2));
   EXPECT_THAT(VectorsFor({}, {0}, 0), ElementsAre(0)) << "a provider that counts none has one";

@@ -108,8 +108,8 @@ TEST_F(CancelTest, AThreadThatWaitsForTheConnectionManagerEnds) {
   ExpectThatItWorks();
 }
 
-// Of two threads that wait, one sees to the network.
-TEST_F(CancelTest, AnotherThatWaitsGetsItsEventAllTheSame) {
+// One of two waiting threads serves the network.
+TEST_F(CancelTest, AnotherWaitingThreadGetsItsEventAllTheSame) {
   const Cancellable first([this] { AwaitAsyncEvent(); });
   first.AwaitSleep();
   ASSERT_EQ(ibv_req_notify_cq(queue_, 0), 0);
@@ -139,7 +139,7 @@ TEST_F(CancelTest, AThreadThatPollsLeavesNoLockBehind) {
 }
 
 // The program's cancellation state is its own again after each call.
-TEST_F(CancelTest, AThreadThatIsNotToBeCancelledIsNot) {
+TEST_F(CancelTest, AThreadThatDisabledCancellationGoesOn) {
   std::atomic<bool> waits{false};
   ASSERT_EQ(ibv_req_notify_cq(queue_, 0), 0);
   const Cancellable thread([&] {

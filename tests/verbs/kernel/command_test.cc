@@ -66,7 +66,7 @@ TEST_F(CommandTest, ABasicCommandHasItsNumberItsRequestAndItsResponse) {
   EXPECT_EQ(out_[1], 6u);
 }
 
-TEST_F(CommandTest, ALengthThatIsNotWhatWasWrittenIsRefused) {
+TEST_F(CommandTest, ALengthOtherThanTheWrittenOneIsRefused) {
   for (const uint16_t words : {0, 1, 5, 7, 0xffff}) {
     basic_.header.in_words = words;
     EXPECT_EQ(DecodeBasic(), EINVAL) << words;
@@ -75,7 +75,7 @@ TEST_F(CommandTest, ALengthThatIsNotWhatWasWrittenIsRefused) {
   EXPECT_EQ(Command::Decode(&basic_, 0, &command_), EINVAL);
 }
 
-TEST_F(CommandTest, BitsThatMeanNothingAreRefused) {
+TEST_F(CommandTest, UndefinedBitsAreRefused) {
   basic_.header.command |= 0x100;
   EXPECT_EQ(DecodeBasic(), EINVAL);
   extended_.more.cmd_hdr_reserved = 1;
@@ -102,7 +102,7 @@ TEST_F(CommandTest, AResponseThatDoesNotFitHasNoSpace) {
   EXPECT_EQ(out_[0], ~uint64_t{0});
 }
 
-TEST_F(CommandTest, AnExtendedCommandHasADriversPart) {
+TEST_F(CommandTest, AnExtendedCommandHasAPartForTheDriver) {
   extended_.driver = 9;
   ASSERT_EQ(DecodeExtended(), 0);
   EXPECT_TRUE(command_.extended());
@@ -114,7 +114,7 @@ TEST_F(CommandTest, AnExtendedCommandHasADriversPart) {
   EXPECT_EQ(out_[1], 4u);
 }
 
-TEST_F(CommandTest, AProgramThatKnowsLessGetsLessOfAnExtendedResponse) {
+TEST_F(CommandTest, AnOlderProgramGetsAShorterExtendedResponse) {
   struct Long {
     uint64_t first = 1;
     uint64_t second = 2;

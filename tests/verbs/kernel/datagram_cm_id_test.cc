@@ -208,7 +208,7 @@ class DatagramCmIdTest : public ::testing::Test {
   uint32_t asking_ = 0;
 };
 
-TEST_F(DatagramCmIdTest, WhoAsksLearnsHowToSend) {
+TEST_F(DatagramCmIdTest, AnAskerLearnsHowToSend) {
   const rdma_ucm_event_resp request = Ask("hello");
   EXPECT_EQ(request.uid, 1u);
   EXPECT_NE(request.id, listening_);
@@ -233,7 +233,7 @@ TEST_F(DatagramCmIdTest, WhoAsksLearnsHowToSend) {
   EXPECT_EQ(server_.Accept(request.id, 0x1234), EINVAL);
 }
 
-TEST_F(DatagramCmIdTest, ARefusalIsToldAsUnreachable) {
+TEST_F(DatagramCmIdTest, ARefusalIsReportedAsUnreachable) {
   const rdma_ucm_event_resp request = Ask();
   ASSERT_EQ(server_.Reject(request.id, "no"), 0);
   Run();
@@ -252,8 +252,7 @@ TEST_F(DatagramCmIdTest, ARequestThatIsDestroyedIsRejected) {
   EXPECT_EQ(answer->status, static_cast<uint32_t>(soft::SidrStatus::kRejected));
 }
 
-// As Linux does: libfabric binds 127.0.0.1, and tells its peers the address that it is told in
-// turn.
+// As Linux does: libfabric binds 127.0.0.1, and sends its peers the address that it gets in turn.
 TEST_F(DatagramCmIdTest, ALoopbackAddressIsTheDevicesOwn) {
   const uint32_t bound = server_.Create(1, RDMA_PS_TCP);
   ASSERT_EQ(server_.Bind(bound, Name("127.0.0.1", kPort)), 0);
@@ -286,7 +285,7 @@ TEST_F(DatagramCmIdTest, APortOfConnectionsServesNoDatagrams) {
   EXPECT_EQ(server_.Listen(second), EADDRINUSE);
 }
 
-TEST_F(DatagramCmIdTest, WhereNobodyAnswersTheAskerIsToldInTheEnd) {
+TEST_F(DatagramCmIdTest, ASilentPeerIsReportedToTheAskerInTheEnd) {
   const uint32_t id = client_.Create(2);
   client_.Resolve(id, Name("10.77.0.9", kPort));
   ASSERT_EQ(client_.Connect(id), 0);
@@ -329,7 +328,7 @@ TEST_F(DatagramCmIdTest, QueuePairsGetTheQkeyOfTheConnectionManager) {
   EXPECT_EQ(attributes.port_num, 1);
 }
 
-TEST_F(DatagramCmIdTest, JoiningAGroupTellsHowToSendToIt) {
+TEST_F(DatagramCmIdTest, JoiningAGroupReturnsHowToSendToIt) {
   const uint32_t id = client_.Create(2);
   uint32_t membership = 0;
   EXPECT_EQ(client_.Join(id, Name("239.1.2.3", 0), 7, &membership), EINVAL) << "by which device?";
@@ -367,7 +366,7 @@ TEST_F(DatagramCmIdTest, AMembershipGoesWithItsIdAndItsUnreadEvents) {
   EXPECT_EQ(client_.Leave(second, &reported), ENOENT);
 }
 
-TEST_F(DatagramCmIdTest, WhoConnectsJoinsNoGroup) {
+TEST_F(DatagramCmIdTest, AConnectedIdJoinsNoGroup) {
   const uint32_t id = client_.Create(2, RDMA_PS_TCP);
   ASSERT_EQ(client_.Bind(id, Name(kClient, 0)), 0);
   uint32_t membership = 0;

@@ -43,7 +43,7 @@ class DescriptorsTest : public LoopPair {
   }
 };
 
-TEST_F(DescriptorsTest, WhoClosesThemAllIsToldByTheNextCall) {
+TEST_F(DescriptorsTest, AProgramThatClosesAllDescriptorsFailsInTheNextCall) {
   const std::function<void()> sweeps[] = {
       [] { closefrom(kFirst); },
       [] { EXPECT_EQ(close_range(kFirst, UINT_MAX, 0), 0); },
@@ -65,7 +65,7 @@ TEST_F(DescriptorsTest, WhoClosesThemAllIsToldByTheNextCall) {
   ExpectThatItWorks();
 }
 
-TEST_F(DescriptorsTest, WhatItNeverOpenedIsNotOpenToIt) {
+TEST_F(DescriptorsTest, DescriptorsThatAProgramNeverOpenedAreClosedToIt) {
   int refused = 0;
   for (const int descriptor : Open()) {
     if (descriptor == context_->cmd_fd || descriptor == context_->async_fd || descriptor == channel_->fd) continue;
@@ -80,7 +80,7 @@ TEST_F(DescriptorsTest, WhatItNeverOpenedIsNotOpenToIt) {
 }
 
 // As programs do before they run another one.
-TEST_F(DescriptorsTest, AChildClosesThemAll) {
+TEST_F(DescriptorsTest, AChildMayCloseAllDescriptors) {
   for (const bool shares_memory : {false, true}) {
     const pid_t child = shares_memory ? vfork() : fork();
     if (child == 0) {

@@ -39,7 +39,7 @@ TEST_F(EventPipeTest, EventsAreReadInTheirOrder) {
   EXPECT_FALSE(Readable());
 }
 
-TEST_F(EventPipeTest, WhatIsRetiredIsNotReadAndWhatWasReadIsCounted) {
+TEST_F(EventPipeTest, RetiredEventsAreNotReadAndReadOnesAreCounted) {
   for (const uint64_t subject : {1, 2, 1, 3, 1}) Write(subject);
   EXPECT_EQ(Read(), 1u);
   EXPECT_EQ(pipe_->Retire(1), 1u);
@@ -49,7 +49,7 @@ TEST_F(EventPipeTest, WhatIsRetiredIsNotReadAndWhatWasReadIsCounted) {
   EXPECT_EQ(pipe_->Retire(1), 0u);
 }
 
-TEST_F(EventPipeTest, WhatAFullPipeHasNoRoomForFollows) {
+TEST_F(EventPipeTest, EventsBeyondAFullPipeFollow) {
   constexpr uint64_t kMany = 20000;
   for (uint64_t i = 0; i < kMany; ++i) Write(i);
   for (uint64_t i = 0; i < kMany; ++i) {

@@ -13,7 +13,7 @@ namespace {
 constexpr int kChannel = 7, kOther = 8;
 constexpr std::chrono::milliseconds kLong(600'000), kShort(1);  // the first is never waited for
 
-// A thread that was told an event of kChannel, and comes back when it is let.
+// A thread that got an event of kChannel, and comes back when it is let.
 class Taker final {
  public:
   explicit Taker(EventTakers& takers) : takers_(takers), thread_([this] { Run(); }) { told_.get_future().wait(); }
@@ -43,7 +43,7 @@ class Taker final {
   std::thread thread_;
 };
 
-TEST(EventTakersTest, AThreadThatWasToldIsWaitedForUntilItAsks) {
+TEST(EventTakersTest, AThreadWithAnEventIsAwaitedUntilItAsksAgain) {
   EventTakers takers(kLong);
   Taker taker(takers);
   taker.Let();
@@ -51,7 +51,7 @@ TEST(EventTakersTest, AThreadThatWasToldIsWaitedForUntilItAsks) {
   EXPECT_TRUE(taker.asks());
 }
 
-TEST(EventTakersTest, OfAnotherChannelNobodyIsWaitedFor) {
+TEST(EventTakersTest, ThreadsOfAnotherChannelAreNotAwaited) {
   EventTakers takers(kLong);
   const Taker taker(takers);
   takers.AwaitOthers(kOther);
@@ -65,7 +65,7 @@ TEST(EventTakersTest, AProgramOfOneThreadDoesNotWaitForItself) {
   takers.AwaitOthers(kChannel);
 }
 
-TEST(EventTakersTest, AThreadThatEndedIsNotWaitedFor) {
+TEST(EventTakersTest, AnEndedThreadIsNotAwaited) {
   EventTakers takers(kLong);
   std::thread([&] { takers.IsTold(kChannel); }).join();
   takers.AwaitOthers(kChannel);
@@ -78,7 +78,7 @@ TEST(EventTakersTest, AThreadThatStaysAwayIsGivenUp) {
   EXPECT_FALSE(taker.asks());
 }
 
-TEST(EventTakersTest, OfAClosedChannelNobodyIsWaitedFor) {
+TEST(EventTakersTest, ThreadsOfAClosedChannelAreNotAwaited) {
   EventTakers takers(kLong);
   const Taker taker(takers);
   takers.Forget(kChannel);

@@ -1,5 +1,5 @@
-// What a forked child may do with the devices that its parent has opened: nothing, and its parent
-// goes on as if there were no child.
+// A forked child may do nothing with the devices that its parent has opened, and its parent goes on
+// as if there were no child.
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 #include <sys/wait.h>
@@ -18,7 +18,7 @@ namespace {
 
 class ForkTest : public LoopPair {
  protected:
-  // What `call` returns in a child, an errno value; -1: the child did not end by itself.
+  // Returns the result of `call` in a child, an errno value; -1: the child did not end by itself.
   static int InChild(const std::function<int()>& call) {
     const pid_t child = fork();
     if (child == 0) {
@@ -117,7 +117,7 @@ TEST_F(ForkTest, AChildsReceivesAreNotItsParents) {
   EXPECT_EQ(completion.wr_id, 77u);
 }
 
-TEST_F(ForkTest, AChildThatClosesWhatItInheritedOpensADeviceOfItsOwn) {
+TEST_F(ForkTest, AChildThatClosesItsInheritedDescriptorsOpensADeviceOfItsOwn) {
   EXPECT_EQ(InChild([this] {
               if (ibv_close_device(context_) != 0) return 1;
               int count = 0;

@@ -3,7 +3,7 @@
 //   idle_connection serve ADDRESS wait|_exit|exec
 //   idle_connection connect ADDRESS
 //
-// Who connects prints the event that it is told then, and ends with 0 where that is the right one.
+// The connecting side prints the event that it gets then, and ends with 0 if that is the right one.
 #include <arpa/inet.h>
 #include <rdma/rdma_cma.h>
 #include <unistd.h>

@@ -85,7 +85,7 @@ TEST_F(IovaTest, ARegionThatIsZeroBasedBeginsAtZero) {
   EXPECT_EQ(std::memcmp(theirs_, own_.data(), 20), 0);
 }
 
-TEST_F(IovaTest, AWindowOfItIsNamedByTheIovaOrFromZero) {
+TEST_F(IovaTest, AWindowOfARegionWithAnIovaIsNamedByItOrFromZero) {
   ibv_mr* const region = Register(kBase, kAll);
   ASSERT_NE(region, nullptr);
   for (const bool zero_based : {false, true}) {

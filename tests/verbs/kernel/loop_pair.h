@@ -18,7 +18,7 @@ class LoopPair : public ::testing::Test {
   static constexpr int kAll = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
                               IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
 
-  // What the queue pairs complete into.
+  // Makes the completion queue of the queue pairs.
   virtual ibv_cq* MakeQueue() { return ibv_create_cq(context_, kDepth, nullptr, channel_, 0); }
   static constexpr int kDepth = 16;
 

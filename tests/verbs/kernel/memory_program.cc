@@ -1,5 +1,5 @@
-// Memory that a program takes away below a region: whoever reads or writes it is told so, and
-// nobody is ended.
+// Memory that a program takes away below a region: readers and writers get an error, and no process
+// is ended.
 #include <infiniband/verbs.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -69,7 +69,7 @@ class MemoryTest : public LoopPair {
   ibv_mr* region_ = nullptr;
 };
 
-TEST_F(MemoryTest, WhatMayOnlyBeReadIsRegisteredForReadingAlone) {
+TEST_F(MemoryTest, ReadOnlyMemoryIsRegisteredForReadingOnly) {
   Map(PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1);
   EXPECT_EQ(ibv_reg_mr(domain_, memory_, kSize, IBV_ACCESS_LOCAL_WRITE), nullptr);
   EXPECT_EQ(errno, EFAULT);
@@ -78,7 +78,7 @@ TEST_F(MemoryTest, WhatMayOnlyBeReadIsRegisteredForReadingAlone) {
   EXPECT_EQ(BeRead(), IBV_WC_SUCCESS);
 }
 
-TEST_F(MemoryTest, WhatIsUnmappedIsNotTouched) {
+TEST_F(MemoryTest, UnmappedMemoryIsNotTouched) {
   ASSERT_NO_FATAL_FAILURE(Begin());
   Unmap();
   EXPECT_EQ(BeRead(), IBV_WC_REM_ACCESS_ERR);
@@ -96,7 +96,7 @@ TEST_F(MemoryTest, WhatIsUnmappedIsNotTouched) {
   EXPECT_EQ(Into(), IBV_WC_LOC_PROT_ERR);
 }
 
-TEST_F(MemoryTest, WhatIsProtectedIsReadAndNotWritten) {
+TEST_F(MemoryTest, ProtectedMemoryIsReadAndNotWritten) {
   const auto protect = [this] { ASSERT_EQ(mprotect(memory_, kSize, PROT_READ), 0); };
   ASSERT_NO_FATAL_FAILURE(Begin());
   protect();
@@ -108,7 +108,7 @@ TEST_F(MemoryTest, WhatIsProtectedIsReadAndNotWritten) {
   EXPECT_EQ(Into(), IBV_WC_LOC_PROT_ERR);
 }
 
-TEST_F(MemoryTest, WhatAFileHasNoMoreIsNotTouched) {
+TEST_F(MemoryTest, TheTruncatedPartOfAFileIsNotTouched) {
   const int file = memfd_create("cut", MFD_CLOEXEC);
   const auto fill = [file] { ASSERT_EQ(ftruncate(file, kSize), 0); };
   const auto cut = [file] { ASSERT_EQ(ftruncate(file, 0), 0); };
@@ -124,7 +124,7 @@ TEST_F(MemoryTest, WhatAFileHasNoMoreIsNotTouched) {
 }
 
 // A receive, and a program that goes on.
-TEST_F(MemoryTest, AMessageIntoMemoryThatIsGoneFailsTheReceive) {
+TEST_F(MemoryTest, AMessageIntoGoneMemoryFailsTheReceive) {
   ASSERT_NO_FATAL_FAILURE(Begin());
   ibv_sge into{Address(), kLength, region_->lkey};
   ibv_recv_wr receive{};

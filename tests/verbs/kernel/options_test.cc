@@ -5,14 +5,14 @@
 namespace tokamak::verbs::kernel {
 namespace {
 
-TEST(UserOptionsTest, NothingSaidIsTheDefault) {
+TEST(UserOptionsTest, NoOptionsAreTheDefault) {
   const auto options = Options::Parse("");
   ASSERT_TRUE(options.ok());
   EXPECT_TRUE(options->addresses.empty());
   EXPECT_FALSE(options->log);
 }
 
-TEST(UserOptionsTest, WhatIsWrittenIsUnderstoodAgain) {
+TEST(UserOptionsTest, WrittenOptionsAreReadBack) {
   const auto options = Options::Parse(
       "address=127.0.0.1+127.0.0.2,pcap=/tmp/x,log,explain,counters,"
       "loss=1%,corrupt=0.25,delay=50us,seed=9,error-at=3:remote-access,port-down=2s:500ms");
@@ -35,28 +35,28 @@ TEST(UserOptionsTest, WhatIsWrittenIsUnderstoodAgain) {
   EXPECT_EQ(again->port_fault.lasts, base::Milliseconds(500));
 }
 
-TEST(UserOptionsTest, AnUnknownWordIsNamedWithThoseThatAreKnown) {
+TEST(UserOptionsTest, AnUnknownWordIsReportedWithTheKnownOnes) {
   const auto options = Options::Parse("adress=127.0.0.1");
   ASSERT_FALSE(options.ok());
   EXPECT_NE(options.status().message().find("\"adress\""), std::string::npos);
   EXPECT_NE(options.status().message().find("address"), std::string::npos);
 }
 
-TEST(UserOptionsTest, AFaultThatIsNoneIsRefused) {
+TEST(UserOptionsTest, AnInvalidFaultIsRefused) {
   for (const char* text : {"loss=2", "corrupt=some", "delay=5days", "seed=-1", "error-at=0", "error-at=some",
                            "error-at=1:success", "port-down=0s", "port-down=", "port-down=1s:0s"}) {
     EXPECT_FALSE(Options::Parse(text).ok()) << text;
   }
 }
 
-TEST(UserOptionsTest, AFaultHasADefaultWhereItMay) {
+TEST(UserOptionsTest, AFaultHasADefaultIfOneIsAllowed) {
   const auto options = Options::Parse("error-at=1,port-down=1ms");
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->request_fault.status, CompletionStatus::kRetryExceeded);
   EXPECT_EQ(options->port_fault.lasts, base::Duration());
 }
 
-TEST(UserOptionsTest, AnUnknownStatusIsSaidWithThoseThatAreKnown) {
+TEST(UserOptionsTest, AnUnknownStatusIsReportedWithTheKnownOnes) {
   const auto options = Options::Parse("error-at=1:remote");
   ASSERT_FALSE(options.ok());
   for (const char* status : {"'remote'", "local-protection", "remote-access", "rnr-retry-exceeded", "flushed"}) {
@@ -64,7 +64,7 @@ TEST(UserOptionsTest, AnUnknownStatusIsSaidWithThoseThatAreKnown) {
   }
 }
 
-TEST(UserOptionsTest, AnAddressThatIsNoneIsRefused) { EXPECT_FALSE(Options::Parse("address=1.2.3").ok()); }
+TEST(UserOptionsTest, AnInvalidAddressIsRefused) { EXPECT_FALSE(Options::Parse("address=1.2.3").ok()); }
 
 }  // namespace
 }  // namespace tokamak::verbs::kernel

@@ -59,7 +59,7 @@ class PollTest : public LoopPair {
 };
 
 // rdma-core#1512: rxe's provider takes one that is not there.
-TEST_F(PollTest, BehindTheLastCompletionThereIsNone) {
+TEST_F(PollTest, NothingFollowsTheLastCompletion) {
   for (uint64_t name = 1; name <= 4 * kDepth; ++name) {
     PostWrite(name);
     Await([&] { return Start(); });
@@ -70,7 +70,7 @@ TEST_F(PollTest, BehindTheLastCompletionThereIsNone) {
   }
 }
 
-TEST_F(PollTest, ARoundFindsWhatComesInTheMeantime) {
+TEST_F(PollTest, ARoundFindsCompletionsThatComeMeanwhile) {
   for (uint64_t name = 1; name <= 4 * kDepth; name += 3) {
     PostWrite(name);
     Await([&] { return Start(); });

@@ -28,21 +28,21 @@ class ProgramMemoryTest : public ::testing::Test {
   uint64_t memory_ = 0;
 };
 
-TEST_F(ProgramMemoryTest, WhatIsPopulatedIsPresent) {
+TEST_F(ProgramMemoryTest, PopulatedMemoryIsPresent) {
   EXPECT_EQ(Populate(memory_ + 5, 3 * page_, true), 0);
   unsigned char present[kPages] = {};
   ASSERT_EQ(mincore(Page(0), kPages * page_, present), 0);
   for (const unsigned char one : present) EXPECT_EQ(one & 1, 1);
 }
 
-TEST_F(ProgramMemoryTest, MemoryThatMayOnlyBeReadIsNotForWriting) {
+TEST_F(ProgramMemoryTest, ReadOnlyMemoryIsNotWritable) {
   ASSERT_EQ(mprotect(Page(2), page_, PROT_READ), 0);
   EXPECT_EQ(Populate(memory_, kPages * page_, false), 0);
   EXPECT_EQ(Populate(memory_, kPages * page_, true), EFAULT);
   EXPECT_EQ(Populate(memory_, 2 * page_, true), 0) << "only what is asked for counts";
 }
 
-TEST_F(ProgramMemoryTest, MemoryThatIsNotThereOrMayNotBeTouchedIsNot) {
+TEST_F(ProgramMemoryTest, MissingOrForbiddenMemoryIsNotPresent) {
   ASSERT_EQ(mprotect(Page(1), page_, PROT_NONE), 0);
   for (const bool writable : {false, true}) EXPECT_EQ(Populate(memory_, 2 * page_, writable), EFAULT) << writable;
   ASSERT_EQ(munmap(Page(1), page_), 0);

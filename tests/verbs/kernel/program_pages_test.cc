@@ -37,13 +37,13 @@ class ProgramPagesTest : public ::testing::Test {
   const ProgramPages pages_;
 };
 
-TEST_F(ProgramPagesTest, WhatIsThereMayBeReadAndWrittenAndStaysAsItIs) {
+TEST_F(ProgramPagesTest, PresentMemoryMayBeReadAndWrittenAndStaysUnchanged) {
   EXPECT_TRUE(pages_.MayRead(memory_, kPages * page_));
   EXPECT_TRUE(pages_.MayChange(memory_, kPages * page_));
   EXPECT_EQ(memory_[0], 77);
 }
 
-TEST_F(ProgramPagesTest, WhatIsProtectedMayNotBeWrittenOrNotBeTouched) {
+TEST_F(ProgramPagesTest, ProtectedMemoryMayNotBeWrittenOrTouched) {
   ASSERT_EQ(mprotect(memory_ + page_, page_, PROT_READ), 0);
   EXPECT_TRUE(pages_.MayRead(memory_, kPages * page_));
   EXPECT_FALSE(pages_.MayChange(memory_, kPages * page_));
@@ -53,7 +53,7 @@ TEST_F(ProgramPagesTest, WhatIsProtectedMayNotBeWrittenOrNotBeTouched) {
   EXPECT_TRUE(pages_.MayRead(memory_ + page_ - 1, 1));
 }
 
-TEST_F(ProgramPagesTest, WhatIsUnmappedIsNotThereTimeAndAgain) {
+TEST_F(ProgramPagesTest, UnmappedMemoryIsAbsentEachTime) {
   ASSERT_EQ(munmap(memory_ + page_, page_), 0);
   for (int i = 0; i < 3; ++i) {
     EXPECT_FALSE(pages_.MayRead(memory_ + page_, 1));
@@ -61,7 +61,7 @@ TEST_F(ProgramPagesTest, WhatIsUnmappedIsNotThereTimeAndAgain) {
   }
 }
 
-TEST_F(ProgramPagesTest, NorIsWhatAFileHasNoMore) {
+TEST_F(ProgramPagesTest, TheTruncatedPartOfAFileIsAbsent) {
   const int file = memfd_create("cut", MFD_CLOEXEC);
   ASSERT_EQ(ftruncate(file, static_cast<off_t>(page_)), 0);
   auto* const mapped = static_cast<uint8_t*>(mmap(nullptr, page_, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
@@ -73,7 +73,7 @@ TEST_F(ProgramPagesTest, NorIsWhatAFileHasNoMore) {
   close(file);
 }
 
-TEST_F(ProgramPagesTest, AWriteGoesAsFarAsItMay) {
+TEST_F(ProgramPagesTest, AWriteStopsAtTheFirstForbiddenPage) {
   const std::vector<uint8_t> bytes(2 * page_, 5);
   EXPECT_TRUE(pages_.Write(memory_ + 3, bytes.data(), bytes.size()));
   EXPECT_EQ(std::memcmp(memory_ + 3, bytes.data(), bytes.size()), 0);
@@ -82,7 +82,7 @@ TEST_F(ProgramPagesTest, AWriteGoesAsFarAsItMay) {
   EXPECT_TRUE(pages_.Write(memory_, bytes.data(), page_));
 }
 
-TEST_F(ProgramPagesTest, AThreadThatHasBlockedAllSignalsAsksAsWell) {
+TEST_F(ProgramPagesTest, AThreadThatBlocksAllSignalsMayAskAsWell) {
   ASSERT_EQ(mprotect(memory_, page_, PROT_NONE), 0);
   sigset_t all;
   sigfillset(&all);
@@ -94,7 +94,7 @@ TEST_F(ProgramPagesTest, AThreadThatHasBlockedAllSignalsAsksAsWell) {
   EXPECT_FALSE(may);
 }
 
-// What a program takes later comes to it, and it is asked nothing then.
+// A handler that the program installs later gets its faults, and is asked nothing then.
 TEST_F(ProgramPagesTest, OtherFaultsAreTheProgramsOwn) {
   struct sigaction ours {};
   struct sigaction before {};

@@ -81,9 +81,9 @@ class ProgramsTest : public ::testing::Test {
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   }
 
-  // Of the program that was started last.
+  // The output of the program that was started last.
   const std::string& LastOutput() const { return outputs_.back(); }
-  // Of the one before that.
+  // The output of the one before that.
   const std::string& OutputBeforeLast() const { return outputs_[outputs_.size() - 2]; }
 
   std::string Output() const {
@@ -106,7 +106,7 @@ class ProgramsTest : public ::testing::Test {
   static void WaitUntilSaid(ChildProcess& program, const std::string& sign, const std::string& output) {
     const os::FileDescriptor said(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
     inotify_add_watch(said.get(), output.c_str(), IN_MODIFY);
-    // Where inotify has nothing left to give, the file is looked at each second.
+    // When inotify instances are used up, the file is looked at each second.
     for (int64_t seconds = 0; seconds < kLongest.milliseconds() / 1000;) {
       const bool running = program.running();
       if (Said(output).find(sign) != std::string::npos || !running) return;
@@ -138,8 +138,8 @@ class ProgramsTest : public ::testing::Test {
     return server_end.ok() && server_end->ok();
   }
 
-  // The client ends once it has all. Where its last acknowledgement is lost, nobody is left who could
-  // say it again: of a server that failed, this is its output.
+  // The client ends once it has all. If its last acknowledgement is lost, nobody is left to repeat
+  // it: then this is the output of the server, which failed.
   static void ExpectLastAcknowledgementLost(const std::string& output) {
     EXPECT_NE(output.find("transport retry counter exceeded (12) for wr_id 2"), std::string::npos) << output;
   }
@@ -263,7 +263,7 @@ TEST_F(ProgramsTest, AProgramWithoutRdmaRunsAsBefore) {
   EXPECT_EQ(Output().find("tokamak-verbs: "), std::string::npos) << Output();
 }
 
-TEST_F(ProgramsTest, WhatStandsForSysIsMadeWholeAndGoesWithTheLastProgram) {
+TEST_F(ProgramsTest, TheTreeForSysIsCompleteAndGoesWithTheLastProgram) {
   const std::string folder = FileFor("runtime");
   ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
   environment = {{"XDG_RUNTIME_DIR", folder}};
@@ -293,7 +293,7 @@ TEST_F(ProgramsTest, FilesOfDevicesAreListedAsOthers) {
   }
 }
 
-TEST_F(ProgramsTest, AProviderThatIsMissingIsSaidInOneLine) {
+TEST_F(ProgramsTest, AMissingProviderIsReportedInOneLine) {
   const std::string folder = FileFor("libibverbs.d");
   ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
   ASSERT_TRUE(Start(kServer, {"ls", folder, "/etc/libibverbs.d"})->Wait(kLongest)->ok()) << Output();
@@ -312,7 +312,7 @@ TEST_F(ProgramsTest, AProgramThatOnlyLooksHasItsDescriptorsToItself) {
   EXPECT_EQ(Said(LastOutput()), "1\n") << "threads";
 }
 
-TEST_F(ProgramsTest, AnAddressThatIsNotOursIsSaidInOneLine) {
+TEST_F(ProgramsTest, AForeignAddressIsReportedInOneLine) {
   std::unique_ptr<ChildProcess> program = Start("192.0.2.7", {"ibv_devinfo"});
   const auto end = program->Wait(kLongest);
   ASSERT_TRUE(end.ok());
@@ -320,7 +320,7 @@ TEST_F(ProgramsTest, AnAddressThatIsNotOursIsSaidInOneLine) {
   EXPECT_NE(Output().find("no interface of this machine has the address 192.0.2.7"), std::string::npos) << Output();
 }
 
-TEST_F(ProgramsTest, AProgramThatCannotBePreloadedIsSaidInOneLine) {
+TEST_F(ProgramsTest, AProgramThatCannotBePreloadedIsReportedInOneLine) {
   std::ifstream tok(Built("lib/cli/tok"), std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(tok), std::istreambuf_iterator<char>()};
   const std::string musl = "/lib/ld-musl-any.so.1";
@@ -386,7 +386,7 @@ TEST_F(ProgramsTest, AProgramSurvivesABadNetwork) {
   EXPECT_EQ(Output().find("retransmitted 0,"), std::string::npos) << Output();
 }
 
-TEST_F(ProgramsTest, ARequestFailsAsAskedFor) {
+TEST_F(ProgramsTest, ARequestFailsOnDemand) {
   RunFailing({"--error-at", "1"}, "transport retry counter exceeded (12) for wr_id 2");
   RunFailing({"--error-at", "200:rnr-retry-exceeded"}, "RNR retry counter exceeded (13) for wr_id 2");
   RunFailing({"--error-at", "3:remote-access", "--counters"}, "remote access error (10) for wr_id 2");
@@ -405,7 +405,7 @@ TEST_F(ProgramsTest, AProgramSurvivesAPortThatIsDownForAMoment) {
   EXPECT_NE(Output().find("; while the port was down, "), std::string::npos) << Output();
 }
 
-TEST_F(ProgramsTest, AProgramIsToldThatItsPortGoesDownAndUp) {
+TEST_F(ProgramsTest, AProgramHearsThatItsPortGoesDownAndUp) {
   flags = {"--port-down", "20ms:100ms"};
   const std::unique_ptr<ChildProcess> watch = Start(kServer, {"stdbuf", "-oL", "ibv_asyncwatch", "-d", "rxe_tok0"});
   ASSERT_NE(watch, nullptr);
@@ -414,7 +414,7 @@ TEST_F(ProgramsTest, AProgramIsToldThatItsPortGoesDownAndUp) {
       << Output();
 }
 
-TEST_F(ProgramsTest, APortThatIsDownIsSaidToBe) {
+TEST_F(ProgramsTest, APortThatIsDownIsReportedAsDown) {
   flags = {"--port-down", "1ns"};
   ASSERT_TRUE(Start(kServer, {"ibv_devinfo"})->Wait(kLongest)->ok()) << Output();
   EXPECT_NE(Output().find("PORT_DOWN (1)"), std::string::npos) << Output();
@@ -445,8 +445,8 @@ TEST_F(ProgramsTest, Mckey) {
   ASSERT_TRUE(sent.ok() && received.ok()) << Output();
   EXPECT_TRUE(sent->ok() && received->ok()) << Output();
 }
-// Whoever of a shared address has the port refuses what nobody there serves.
-TEST_F(ProgramsTest, ARequestThatNobodyListensForIsRejected) {
+// The holder of the port at a shared address refuses ports that nobody there serves.
+TEST_F(ProgramsTest, ARequestWithoutAListenerIsRejected) {
   const std::unique_ptr<ChildProcess> first = StartListener({"ucmatose", "-b", kServer});
   const std::unique_ptr<ChildProcess> second = StartListener({"rdma_server"});
   ASSERT_TRUE(first != nullptr && second != nullptr);
@@ -458,9 +458,9 @@ TEST_F(ProgramsTest, ARequestThatNobodyListensForIsRejected) {
   }
 }
 
-// perftest 4.5 connects twice. Where its client is faster than its server listens again it is
-// refused, as it should be, and goes on with an id that it has freed. So the second time the
-// server's address takes until then to be resolved.
+// perftest 4.5 connects twice. If its client is faster than its server listens again it is refused,
+// correctly, and continues with an id that it has freed. So the second time the server's address
+// takes until then to be resolved.
 TEST_F(ProgramsTest, PerftestByTheConnectionManager) {
   const std::string resolved = FileFor("resolved");
   ASSERT_EQ(mkfifo(resolved.c_str(), 0600), 0);
@@ -515,8 +515,8 @@ TEST_F(ProgramsTest, SharedMemoryInPlaceOfANetwork) {
   }
 }
 
-// Whoever is killed, at whatever moment, hinders nobody who starts after that; nor, where it had
-// the UDP port of its address, those who share the address with it.
+// A process killed at any moment hinders nobody who starts after that; nor, if it had the UDP port
+// of its address, those who share the address with it.
 TEST_F(ProgramsTest, FiftyKillsHinderNobody) {
   base::Random random(50);
   for (int round = 0; round < 50; ++round) {
@@ -538,15 +538,15 @@ TEST_F(ProgramsTest, FiftyKillsHinderNobody) {
     const auto server_end = server->Wait(kLongest);
     ASSERT_TRUE(client_end.ok() && server_end.ok()) << "round " << round << "\n" << Output();
     EXPECT_TRUE(client_end->ok()) << "round " << round << ": " << client_end->ToString() << "\n" << Output();
-    // What has come to the holder's port, and is not handed on yet, is lost with it.
+    // Packets that have come to the holder's port, and are not passed on yet, are lost with it.
     if (!server_end->ok()) ExpectLastAcknowledgementLost(Said(OutputBeforeLast()));
   }
   RunPingPong("ibv_rc_pingpong", {"-c"});
   EXPECT_EQ(NicNames(), "");
 }
 
-// A kernel closes the devices of a process that ends, however it does, and its peer is told.
-TEST_F(ProgramsTest, APeerThatEndsIsToldOfOnAnIdleConnection) {
+// A kernel closes the devices of a process however it ends, and its peer hears of it.
+TEST_F(ProgramsTest, AnEndingPeerIsReportedOnAnIdleConnection) {
   const std::string program = Built("tests/verbs/kernel/idle_connection");
   for (const Words& mode : {Words{}, Words{"--shm"}}) {
     for (const char* address : {kClient, kServer}) {
@@ -571,7 +571,7 @@ TEST_F(ProgramsTest, APeerThatEndsIsToldOfOnAnIdleConnection) {
 }
 
 // As with a device, which answers meanwhile: a busy machine stops programs for as long.
-TEST_F(ProgramsTest, APeerThatStandsStillForAMomentIsWaitedFor) {
+TEST_F(ProgramsTest, AStalledPeerIsAwaitedForAMoment) {
   const Words words = {"ibv_rc_pingpong", "-c", "-g", "0", "-n", "10000"};
   const std::unique_ptr<ChildProcess> server = Start(kServer, words);
   ASSERT_NE(server, nullptr);

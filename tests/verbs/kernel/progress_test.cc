@@ -112,13 +112,13 @@ class ProgressTest : public ::testing::Test {
   Progress progress_;
 };
 
-TEST_F(ProgressTest, WhatComesWhileTheProgramIsElsewhereIsDone) {
+TEST_F(ProgressTest, PacketsThatComeWhileTheProgramIsElsewhereAreHandled) {
   Write(network_);
   EXPECT_TRUE(Comes(1));
   EXPECT_NE(ran_on_, std::this_thread::get_id());
 }
 
-TEST_F(ProgressTest, APollDoesItOnTheCallersThread) {
+TEST_F(ProgressTest, APollHandlesPacketsOnTheCallersThread) {
   progress_.Stop();
   Write(network_);
   progress_.Poll();
@@ -126,7 +126,7 @@ TEST_F(ProgressTest, APollDoesItOnTheCallersThread) {
   EXPECT_EQ(ran_on_, std::this_thread::get_id());
 }
 
-TEST_F(ProgressTest, WhoWaitsIsWokenByTheNetworkAndDoesItsWork) {
+TEST_F(ProgressTest, AWaiterIsWokenByTheNetworkAndDoesItsWork) {
   progress_.Stop();
   const std::thread::id waiter = std::this_thread::get_id();
   std::thread peer([this, waiter, before = RoundsOf(waiter)] {
@@ -138,7 +138,7 @@ TEST_F(ProgressTest, WhoWaitsIsWokenByTheNetworkAndDoesItsWork) {
   peer.join();
 }
 
-TEST_F(ProgressTest, WhatComesSoonIsFoundWithoutSleeping) {
+TEST_F(ProgressTest, PacketsThatComeSoonAreFoundWithoutSleeping) {
   progress_.Stop();
   stopped_at_ = Clock();  // so that soon is now, however busy this machine is
   int rounds = 0;
@@ -172,7 +172,7 @@ TEST_F(ProgressTest, ASignalThatComesBeforeTheSleepEndsTheWait) {
   EXPECT_EQ(sigaction(SIGUSR1, &before, nullptr), 0);
 }
 
-TEST_F(ProgressTest, WhoWaitsLongSleepsAtOnce) {
+TEST_F(ProgressTest, ALongWaitSleepsAtOnce) {
   progress_.Stop();
   const std::thread::id self = std::this_thread::get_id();
   WaitFor(base::Milliseconds(20));
@@ -199,13 +199,13 @@ TEST_F(ProgressTest, ADoorbellHasItsWorkDoneAndLooksAtNothingElse) {
   EXPECT_EQ(arrived_, 0u);
 }
 
-TEST_F(ProgressTest, AProgramThatStopsPollingIsStoodInFor) {
+TEST_F(ProgressTest, AThreadStandsInForAProgramThatStopsPolling) {
   for (int i = 0; i < 1000; ++i) progress_.Poll();
   Write(network_);
   EXPECT_TRUE(Comes(1));
 }
 
-TEST_F(ProgressTest, AProgramThatStopsWaitingIsStoodInFor) {
+TEST_F(ProgressTest, AThreadStandsInForAProgramThatStopsWaiting) {
   for (uint64_t i = 1; i <= 20; ++i) {
     std::thread peer([this] { Write(network_); });
     EXPECT_EQ(progress_.WaitReadable(channel_.get()), 0);
@@ -218,7 +218,7 @@ TEST_F(ProgressTest, AProgramThatStopsWaitingIsStoodInFor) {
   EXPECT_TRUE(Comes(21));
 }
 
-TEST_F(ProgressTest, TimersAreDueWhoeverSetsThem) {
+TEST_F(ProgressTest, TimersRingWhicheverThreadSetsThem) {
   std::promise<void> due;
   base::Timer timer;
   {
@@ -230,7 +230,7 @@ TEST_F(ProgressTest, TimersAreDueWhoeverSetsThem) {
 
 // A request for a connection that is lost is sent again, though one thread connects and another one
 // already waits for what comes of it.
-TEST_F(ProgressTest, ATimerThatIsSetWhileAThreadWaitsIsDue) {
+TEST_F(ProgressTest, ATimerSetWhileAThreadWaitsRings) {
   base::Timer timer;
   std::thread waiter([this] { EXPECT_EQ(progress_.WaitReadable(channel_.get()), 0); });
   AwaitRoundOf(waiter.get_id(), 0);

@@ -15,13 +15,13 @@ constexpr uint32_t kSend =
 
 bool Connected(uint32_t from, uint32_t to, uint32_t mask) { return IsLegalStep(Service::kConnected, from, to, mask); }
 
-TEST(QueuePairRulesTest, TheUsualWayOfAConnectionIsLegal) {
+TEST(QueuePairRulesTest, TheUsualStepsOfAConnectionAreLegal) {
   EXPECT_TRUE(Connected(IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_STATE | kInit));
   EXPECT_TRUE(Connected(IBV_QPS_INIT, IBV_QPS_RTR, IBV_QP_STATE | kReceive));
   EXPECT_TRUE(Connected(IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_STATE | kSend));
 }
 
-TEST(QueuePairRulesTest, EachAttributeThatAStepNeedsIsNeeded) {
+TEST(QueuePairRulesTest, EachRequiredAttributeOfAStepIsRequired) {
   for (uint32_t bit = 1; bit != 0; bit <<= 1) {
     if ((kReceive & bit) == 0) continue;
     EXPECT_FALSE(Connected(IBV_QPS_INIT, IBV_QPS_RTR, IBV_QP_STATE | (kReceive & ~bit))) << bit;

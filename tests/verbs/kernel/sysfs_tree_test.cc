@@ -91,7 +91,7 @@ TEST_F(SysfsTreeTest, EverybodyMayReadItWhateverTheUmaskSays) {
 }
 
 // Somebody cleans temporary files up, and leaves folders, or other files.
-TEST_F(SysfsTreeTest, WhatIsMissingIsMadeAgain) {
+TEST_F(SysfsTreeTest, MissingFilesAreMadeAgain) {
   const std::unique_ptr<SysfsTree> tree = Open();
   const size_t whole = Entries();
   const std::string gid = "infiniband/rxe_tok0/ports/1/gids/0";
@@ -150,7 +150,7 @@ TEST_F(SysfsTreeTest, EachOfManyFindsItWholeAndTheLastRemovesIt) {
   EXPECT_EQ(Entries(), 0u);
 }
 
-TEST_F(SysfsTreeTest, WhatAKilledProcessLeftIsRemovedWhenItIsOld) {
+TEST_F(SysfsTreeTest, FilesOfAKilledProcessAreRemovedWhenOld) {
   const std::string left = absl::StrCat(parent_, "/tokamak-verbs-", geteuid(), "-1234.abcdef");
   const std::string fresh = absl::StrCat(parent_, "/tokamak-verbs-", geteuid(), "-1234.ghijkl");
   for (const std::string& folder : {left, fresh}) ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
@@ -162,9 +162,7 @@ TEST_F(SysfsTreeTest, WhatAKilledProcessLeftIsRemovedWhenItIsOld) {
   EXPECT_EQ(access(fresh.c_str(), F_OK), 0) << "perhaps somebody is at it";
 }
 
-TEST_F(SysfsTreeTest, AParentThatIsNotThereIsSaid) {
-  EXPECT_FALSE(SysfsTree::Open(parent_ + "/nowhere", devices_).ok());
-}
+TEST_F(SysfsTreeTest, AMissingParentIsReported) { EXPECT_FALSE(SysfsTree::Open(parent_ + "/nowhere", devices_).ok()); }
 
 }  // namespace
 }  // namespace tokamak::verbs::kernel

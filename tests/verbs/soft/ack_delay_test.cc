@@ -25,7 +25,7 @@ class AckDelayTest : public OneNic {
   const std::vector<uint8_t> bytes_ = Bytes(50, 1);
 };
 
-TEST_F(AckDelayTest, OneThatNothingLeavesWithLeavesAfterTheDelay) {
+TEST_F(AckDelayTest, AnAcknowledgementWithoutCompanyLeavesAfterTheDelay) {
   Arrive({Request(Op::kSendOnly, 0)});
   EXPECT_EQ(Poll().size(), 1u) << "the message itself does not wait";
   Run(kDelay - Microseconds(1));
@@ -38,7 +38,7 @@ TEST_F(AckDelayTest, OneThatNothingLeavesWithLeavesAfterTheDelay) {
   EXPECT_THAT(TakeSent(), IsEmpty());
 }
 
-TEST_F(AckDelayTest, ItGoesInOneBatchWithTheReply) {
+TEST_F(AckDelayTest, AnAcknowledgementGoesInOneBatchWithTheReply) {
   Arrive({Request(Op::kSendOnly, 0)});
   Run(Microseconds(50));
   const int batches = fabric_.batches;
@@ -65,7 +65,7 @@ TEST_F(AckDelayTest, ABoundedNumberWaits) {
   EXPECT_EQ(TakeSent().size(), 1u);
 }
 
-TEST_F(AckDelayTest, OnlyThatOfASendOfOnePacketWaits) {
+TEST_F(AckDelayTest, OnlyTheAcknowledgementOfAOnePacketSendWaits) {
   Arrive({To(Request(Op::kWriteOnly, 0, bytes_), Remote(100), region_->rkey(), 50)});
   EXPECT_THAT(Opcodes(TakeSent()), ElementsAre(Op::kAcknowledge));
   const auto packet = Bytes(kMtu, 2);
@@ -75,7 +75,7 @@ TEST_F(AckDelayTest, OnlyThatOfASendOfOnePacketWaits) {
   EXPECT_THAT(Opcodes(TakeSent()), ElementsAre(Op::kReadResponseOnly));
 }
 
-TEST_F(AckDelayTest, AGapIsToldAtOnceWhichAcknowledgesWhatCameBefore) {
+TEST_F(AckDelayTest, AGapIsReportedAtOnceAndAcknowledgesAllBeforeIt) {
   Arrive({Request(Op::kSendOnly, 0)});
   Arrive({Request(Op::kSendOnly, 2)});
   const auto sent = TakeSent();
@@ -85,7 +85,7 @@ TEST_F(AckDelayTest, AGapIsToldAtOnceWhichAcknowledgesWhatCameBefore) {
   EXPECT_THAT(TakeSent(), IsEmpty());
 }
 
-TEST_F(AckDelayTest, WhoeverSendsAgainIsAnsweredAtOnce) {
+TEST_F(AckDelayTest, ARetransmissionIsAnsweredAtOnce) {
   Arrive({Request(Op::kSendOnly, 0)});
   Arrive({Request(Op::kSendOnly, 0)});
   EXPECT_THAT(Opcodes(TakeSent()), ElementsAre(Op::kAcknowledge));

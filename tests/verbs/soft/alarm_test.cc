@@ -64,7 +64,7 @@ TEST_F(AlarmTest, SettingAgainReplaces) {
   EXPECT_THAT(due_, ElementsAre(std::pair(2, 6), std::pair(1, 25)));
 }
 
-TEST_F(AlarmTest, ACancelledOrDroppedAlarmIsNotHeard) {
+TEST_F(AlarmTest, ACancelledOrDroppedAlarmDoesNotRing) {
   auto a = Make(1), b = Make(2), c = Make(3), d = Make(4);
   for (Alarm* alarm : {a.get(), b.get(), c.get(), d.get()}) alarm->Set(base::Microseconds(10));
   c->Cancel();
@@ -76,7 +76,7 @@ TEST_F(AlarmTest, ACancelledOrDroppedAlarmIsNotHeard) {
   EXPECT_THAT(due_, IsEmpty());
 }
 
-TEST_F(AlarmTest, WithNothingSetTheLoopIsLeftAlone) {
+TEST_F(AlarmTest, TheLoopIsLeftAloneWhileNoAlarmIsSet) {
   auto a = Make(1);
   a->Set(base::Microseconds(10));
   scheduler_.RunFor(base::Microseconds(1));
@@ -100,7 +100,7 @@ TEST_F(AlarmTest, AnAlarmMaySetAndDropAlarmsWhenItIsDue) {
   EXPECT_THAT(due_, IsEmpty());
 }
 
-TEST_F(AlarmTest, ManyAlarmsSetMovedAndCancelledAtRandomAreAllHeardInTime) {
+TEST_F(AlarmTest, ManyAlarmsSetMovedAndCancelledAtRandomAllRingInTime) {
   base::Random random(5);
   constexpr size_t kAlarms = 200;
   std::vector<int64_t> expected(kAlarms, -1);

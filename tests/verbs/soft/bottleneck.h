@@ -1,5 +1,5 @@
-// Bottleneck is a link that many flows share: it carries so many bytes a second, lets a few packets
-// wait, and drops the rest.
+// Bottleneck is a link that many flows share: it carries a given number of bytes a second, lets a
+// few packets wait, and drops the rest.
 //
 // Packets offered while others wait queue behind them, whoever sent them. It works in virtual and
 // in real time.

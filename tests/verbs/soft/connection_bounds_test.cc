@@ -1,4 +1,4 @@
-// What a connection manager bounds and refuses: half-open connections, faulty and foreign messages,
+// Bounds and refusals of a connection manager: half-open connections, faulty and foreign messages,
 // wrong arguments.
 #include "lib/base/random.h"
 #include "tests/verbs/soft/connection_manager_fixture.h"
@@ -8,7 +8,7 @@ namespace {
 
 using ConnectionBoundsTest = ConnectionManagerTest;
 
-TEST_F(ConnectionBoundsTest, WhoHasACookieAndFindsNoRoomIsNotRejectedButAsksAgain) {
+TEST_F(ConnectionBoundsTest, APeerWithACookieThatFindsNoRoomAsksAgain) {
   auto listener = Listen(*b_);
   constexpr size_t kRoom = kAnyHalfOpen.of_one + kCookieHalfOpen.of_one;
   std::vector<std::unique_ptr<End>> ends;
@@ -76,7 +76,7 @@ TEST_F(ConnectionBoundsTest, HalfOpenConnectionsOfAllPeersAreBounded) {
   EXPECT_EQ(b_->manager->connections(), 0u);
 }
 
-TEST_F(ConnectionBoundsTest, WhatIsOverIsRememberedForABoundedNumber) {
+TEST_F(ConnectionBoundsTest, ABoundedNumberOfEndedConnectionsIsRemembered) {
   auto listener = *b_->manager->Listen(b_->owner, At(*b_), [](std::unique_ptr<ConnectionRequest> request) {
     request->Reject({});  // answered to the end of its time, should the peer ask again
   });
@@ -101,7 +101,7 @@ TEST_F(ConnectionBoundsTest, ARequestThatNobodyAnswersTimesOut) {
   EXPECT_TRUE(absl::IsCancelled(end.Accept(*requests_[0])));
 }
 
-TEST_F(ConnectionBoundsTest, ARequestThatWasTakenBackIsNotShownOrCannotBeAccepted) {
+TEST_F(ConnectionBoundsTest, AWithdrawnRequestIsNotShownOrCannotBeAccepted) {
   auto listener = Listen(*b_);
   End first(*a_), second(*a_), end(*b_);
   ASSERT_TRUE(first.Connect(At(*b_)).ok());
@@ -112,7 +112,7 @@ TEST_F(ConnectionBoundsTest, ARequestThatWasTakenBackIsNotShownOrCannotBeAccepte
   EXPECT_TRUE(absl::IsCancelled(end.Accept(*requests_[0])));
   requests_.clear();
 
-  b_->owner.Spend(Seconds(1));  // too busy to be told
+  b_->owner.Spend(Seconds(1));  // too busy to hear of it
   ASSERT_TRUE(second.Connect(At(*b_)).ok());
   Run(Milliseconds(1));
   second.connection.reset();
@@ -120,7 +120,7 @@ TEST_F(ConnectionBoundsTest, ARequestThatWasTakenBackIsNotShownOrCannotBeAccepte
   EXPECT_EQ(requests_.size(), 0u);
 }
 
-TEST_F(ConnectionBoundsTest, ADroppedListenerTurnsAwayWhoIsNotYetKnown) {
+TEST_F(ConnectionBoundsTest, ADroppedListenerTurnsAwayUnknownPeers) {
   auto listener = Listen(*b_);
   End known(*a_), unknown(*a_), later(*a_), end(*b_);
   ASSERT_TRUE(known.Connect(At(*b_)).ok());
@@ -139,7 +139,7 @@ TEST_F(ConnectionBoundsTest, ADroppedListenerTurnsAwayWhoIsNotYetKnown) {
   EXPECT_EQ(requests_.size(), 1u);
 }
 
-TEST_F(ConnectionBoundsTest, APortIsListenedAtOnce) {
+TEST_F(ConnectionBoundsTest, APortHasOneListenerAtATime) {
   auto listener = Listen(*b_);
   EXPECT_TRUE(absl::IsAlreadyExists(b_->manager->Listen(b_->owner, At(*b_), [](auto) {}).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(b_->manager->Listen(b_->owner, At(*a_), [](auto) {}).status()));
@@ -212,7 +212,7 @@ TEST_F(ConnectionBoundsTest, OnlyThePeerMayEndAConnection) {
   ASSERT_TRUE(std::holds_alternative<DreqMad>(dreq.body));
   wire_.sent.clear();
   b_->ReceiveMad(FakeAddress(9), dreq);
-  EXPECT_EQ(wire_.Names(), "DREP");  // the stranger is told that there is no such connection
+  EXPECT_EQ(wire_.Names(), "DREP");  // the stranger learns that there is no such connection
   EXPECT_EQ(passive.queue_pair->state(), QueuePairState::kReadyToSend);
   Mad wrong = dreq;
   std::get<DreqMad>(wrong.body).remote_queue_pair ^= 1;
@@ -222,7 +222,7 @@ TEST_F(ConnectionBoundsTest, OnlyThePeerMayEndAConnection) {
   EXPECT_EQ(passive.queue_pair->state(), QueuePairState::kReadyToSend);
 }
 
-TEST_F(ConnectionBoundsTest, AMessageAboutNoConnectionIsAnsweredWhereThatEndsSomething) {
+TEST_F(ConnectionBoundsTest, AMessageAboutNoConnectionIsAnsweredIfThatEndsSomething) {
   const std::pair<Mad, std::string> cases[] = {
       {{1, DreqMad{5, 6, 7}}, "DREP"}, {{1, RepMad()}, "REJ"}, {{1, RtuMad{5, 6}}, "REJ"},
       {{1, DrepMad{5, 6}}, ""},        {{1, MraMad()}, ""},    {{1, RejMad()}, ""},

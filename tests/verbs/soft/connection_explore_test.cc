@@ -59,7 +59,7 @@ std::vector<NamedScript> Scripts() {
   return scripts;
 }
 
-// Where more are lost, a connection may end at its deadline, for both sides.
+// If more are lost, a connection may end at its deadline, for both sides.
 constexpr int kMostLost = 8;
 
 bool Agreed(World& world, const NamedScript& script) {
@@ -77,7 +77,7 @@ bool AtRest(World& world, const NamedScript&) {
   return (world.Up(0) || world.Over(0)) && (world.Up(1) || world.Over(1));
 }
 
-// Runs `script` on a network that `make_network` makes; what went wrong is run again, to be told.
+// Runs `script` on a network that `make_network` makes; repeats a failed run to describe it.
 template <typename MakeNetwork>
 void Explore(const NamedScript& script, const MakeNetwork& make_network, bool (*good)(World&, const NamedScript&),
              const std::string& what) {

@@ -24,7 +24,7 @@ class ConnectionFloodTest : public ConnectionManagerTest {
     offer.queue_pair = queue_pair;
     return {transaction, MakeReq(offer, from, At(*b_), 99, id)};
   }
-  // A request in the name of `from`, told apart from all before.
+  // Sends a request in the name of `from`, different from all before.
   DatagramResult Forge(const Address& from) {
     ++forged_;
     Address device = from;
@@ -61,7 +61,7 @@ class ConnectionFloodTest : public ConnectionManagerTest {
       EXPECT_THAT(active.events, ElementsAre(Kind::kEstablished)) << honest;
       EXPECT_LE(b_->manager->half_open(), kMaxHalfOpen);
     }
-    // The honest host says that it never asked for what was asked in its name, which gives places back.
+    // The honest host answers that it never asked, which returns the places taken in its name.
     EXPECT_LE(served_.size(), kAnyHalfOpen.of_all + in_honest_names_ + kHonest)
         << "the others cost nothing but an answer";
     Run(Seconds(60));
@@ -135,7 +135,7 @@ TEST_F(ConnectionFloodTest, ACookieIsGoodForItsOwnerAlone) {
 
 // A manager that knows nothing of cookies, such as the kernel's: it says that it knows no such
 // connection, and repeats its request, the very same, in its time (4.3 s).
-TEST_F(ConnectionFloodTest, WhoKnowsNothingOfCookiesIsTakenOnceItHasAnsweredAQuestion) {
+TEST_F(ConnectionFloodTest, APeerWithoutCookiesIsAcceptedOnceItAnswersAQuestion) {
   auto listener = Serve();
   const auto flood = [&] {
     for (int i = 0; i < 3000; ++i) {
@@ -169,7 +169,7 @@ TEST_F(ConnectionFloodTest, WhoKnowsNothingOfCookiesIsTakenOnceItHasAnsweredAQue
   EXPECT_THAT(served_.back()->events, ElementsAre(Kind::kEstablished));
 }
 
-TEST_F(ConnectionFloodTest, ThatSomebodyIsPresentIsForgotten) {
+TEST_F(ConnectionFloodTest, APresentPeerIsForgottenAfterAWhile) {
   auto listener = Serve();
   for (size_t i = 0; i <= kAnyHalfOpen.of_one; ++i) Forge(Forged(1));
   Address owner = Forged(1);
@@ -237,9 +237,9 @@ TEST_F(ConnectionFloodTest, APeerThatWasRestartedConnectsAgain) {
   EXPECT_EQ(requests_.size(), 1u);
 }
 
-TEST_F(ConnectionFloodTest, ThreeHundredPeersAtOnceAreAllTaken) {
+TEST_F(ConnectionFloodTest, ThreeHundredPeersAtOnceAreAllAccepted) {
   auto listener = Serve();
-  b_->owner.Spend(Milliseconds(20));  // too busy to be told of any for now
+  b_->owner.Spend(Milliseconds(20));  // too busy to hear of any for now
   std::vector<std::shared_ptr<FakeNic>> peers;
   std::vector<std::unique_ptr<End>> ends;
   for (uint16_t i = 0; i < 300; ++i) {
@@ -254,7 +254,7 @@ TEST_F(ConnectionFloodTest, ThreeHundredPeersAtOnceAreAllTaken) {
   EXPECT_EQ(wire_.sent.size(), 3 * ends.size()) << "REQ, REP and RTU for each";
 }
 
-TEST_F(ConnectionFloodTest, ThreeHundredRequestsOfOneAddressAtOnceAreAllTaken) {
+TEST_F(ConnectionFloodTest, ThreeHundredRequestsOfOneAddressAtOnceAreAllAccepted) {
   auto listener = Serve();
   b_->owner.Spend(Milliseconds(20));
   std::vector<std::unique_ptr<End>> ends;

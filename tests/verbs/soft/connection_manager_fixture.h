@@ -26,7 +26,7 @@ using Kind = ConnectionEvent::Kind;
 
 constexpr uint16_t kPort = 7000;
 
-// One side of a connection and what it is told.
+// One side of a connection and the events that it gets.
 struct End {
   explicit End(FakeNic& on) : nic(on), queue_pair(on.MakeQueuePair()) {}
 
@@ -110,7 +110,7 @@ class ConnectionManagerTest : public ::testing::Test {
     wire_.sent.clear();
   }
 
-  // What a stranger at host 9, or another, would send.
+  // A request as a stranger at host 9, or another, would send it.
   static Mad StrangersReq(uint32_t id, uint32_t queue_pair, FakeNic& to, uint16_t port = kPort, uint8_t host = 9) {
     ConnectionOffer offer;
     offer.queue_pair = queue_pair;

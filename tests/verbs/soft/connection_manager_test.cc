@@ -92,7 +92,7 @@ TEST_F(ConnectionManagerTest, DroppingARequestRejects) {
   EXPECT_THAT(active.events, ElementsAre(Kind::kRejected));
 }
 
-TEST_F(ConnectionManagerTest, NobodyListensNamesAddressAndRemedy) {
+TEST_F(ConnectionManagerTest, AMissingListenerIsReportedWithAddressAndRemedy) {
   End active(*a_);
   ASSERT_TRUE(active.Connect(At(*b_)).ok());
   Run(Milliseconds(1));
@@ -112,7 +112,7 @@ TEST_F(ConnectionManagerTest, NothingIsSentToAGroup) {
   EXPECT_EQ(wire_.Names(), "");
 }
 
-TEST_F(ConnectionManagerTest, NobodyAnswersIsUnreachableAtTheDeadline) {
+TEST_F(ConnectionManagerTest, ASilentPeerIsUnreachableAtTheDeadline) {
   End active(*a_);
   ConnectOptions options;
   options.deadline = Milliseconds(900);
@@ -125,7 +125,7 @@ TEST_F(ConnectionManagerTest, NobodyAnswersIsUnreachableAtTheDeadline) {
   EXPECT_EQ(active.queue_pair->state(), QueuePairState::kError);
 }
 
-TEST_F(ConnectionManagerTest, TooLargeAnMtuIsAskedForAgainWithLess) {
+TEST_F(ConnectionManagerTest, ATooLargeMtuIsRetriedWithASmallerOne) {
   auto small = std::make_shared<FakeNic>(scheduler_, wire_, 3, 1024);
   End active(*a_), passive(*small);
   auto listener = Listen(*small);
@@ -140,7 +140,7 @@ TEST_F(ConnectionManagerTest, TooLargeAnMtuIsAskedForAgainWithLess) {
   EXPECT_EQ(passive.queue_pair->attributes().path_mtu, 1024u);
 }
 
-TEST_F(ConnectionManagerTest, AcceptWithLessMtuMakesThePeerAskAgain) {
+TEST_F(ConnectionManagerTest, AcceptWithASmallerMtuMakesThePeerAskAgain) {
   End active(*a_), passive(*b_);
   auto listener = Listen(*b_);
   ASSERT_TRUE(active.Connect(At(*b_)).ok());
@@ -204,7 +204,7 @@ TEST_F(ConnectionManagerTest, AHandlerMayDropItsConnection) {
 TEST_F(ConnectionManagerTest, NoEventComesAfterTheHandleIsDropped) {
   End active(*a_), passive(*b_);
   Establish(active, passive);
-  b_->owner.Spend(Milliseconds(10));  // too busy to be told
+  b_->owner.Spend(Milliseconds(10));  // too busy to hear of it
   active.connection.reset();
   Run(Milliseconds(1));
   EXPECT_EQ(passive.queue_pair->state(), QueuePairState::kError);

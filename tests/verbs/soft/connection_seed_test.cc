@@ -14,8 +14,8 @@ namespace {
 using base::Milliseconds;
 using base::Seconds;
 
-// Whatever the network does, and whenever whoever drops: nobody is told of an end twice, both ends
-// agree once the network behaves, and in the end nothing is left that would still do something.
+// Whatever the network does, and whichever side drops when: nobody hears of an end twice, both ends
+// agree once the network behaves, and finally nothing is left that would still act.
 class ConnectionSeedTest : public ConnectedHosts, public testing::WithParamInterface<int> {
  protected:
   ConnectionSeedTest() : ConnectedHosts(static_cast<uint64_t>(GetParam()), BadLink()) {}

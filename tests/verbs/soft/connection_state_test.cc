@@ -133,8 +133,8 @@ TEST_F(ConnectionStateTest, TheRepMakesTheActiveSideReadyAndTheRtuThePassive) {
   EXPECT_EQ(ready.news->kind, Kind::kEstablished);
 }
 
-// Whoever walks its queue pair by itself says when: only then the peer hears that its REP came.
-TEST_F(ConnectionStateTest, WhoConfirmsIsToldOfTheRepAndThePeerHearsNothingBefore) {
+// A side that walks its queue pair itself confirms: only then the peer hears that its REP came.
+TEST_F(ConnectionStateTest, ASideThatConfirmsGetsTheRepBeforeThePeerHearsAnything) {
   MakePassive();
   ConnectionOffer offer = Offer(101);
   offer.confirms = true;
@@ -157,7 +157,7 @@ TEST_F(ConnectionStateTest, WhoConfirmsIsToldOfTheRepAndThePeerHearsNothingBefor
   EXPECT_EQ(active_.phase(), Phase::kEstablished);
 }
 
-TEST_F(ConnectionStateTest, WhoDoesNotConfirmInTimeIsDisconnected) {
+TEST_F(ConnectionStateTest, ASideThatDoesNotConfirmInTimeIsDisconnected) {
   MakePassive();
   ConnectionOffer offer = Offer(101);
   offer.confirms = true;
@@ -261,7 +261,7 @@ TEST_F(ConnectionStateTest, AnMraPutsOffTheNextRepetition) {
   EXPECT_FALSE(active_.OnMad({77, mra}).repeat_after.has_value());
 }
 
-TEST_F(ConnectionStateTest, ARejOfTheMtuIsAReasonToAskForLessAndEachTimeLess) {
+TEST_F(ConnectionStateTest, EachRejOfTheMtuIsFollowedByASmallerRequest) {
   active_.Connect(Offer(101));
   RejMad rej;
   rej.remote_id = 11;
@@ -279,7 +279,7 @@ TEST_F(ConnectionStateTest, ARejOfTheMtuIsAReasonToAskForLessAndEachTimeLess) {
   EXPECT_EQ(same.news->kind, Kind::kRejected);
 }
 
-TEST_F(ConnectionStateTest, ARepWithoutAQueuePairIsNone) {
+TEST_F(ConnectionStateTest, ARepWithoutAQueuePairIsIgnored) {
   active_.Connect(Offer(101));
   RepMad rep;
   rep.local_id = 22;
@@ -315,7 +315,7 @@ TEST_F(ConnectionStateTest, AFailedQueuePairSpeaksFirstAndTheDreqFollows) {
   As<DreqMad>(passive_->OnLimit().send);  // the application took its time
 }
 
-TEST_F(ConnectionStateTest, WhatNobodyConfirmsIsSaidThreeTimesAtMost) {
+TEST_F(ConnectionStateTest, AnUnconfirmedMessageIsSentAtMostThreeTimes) {
   MakePassive();
   int sent = passive_->Accept(Offer(202)).send.has_value();
   for (int i = 0; i < kMaxCmRetries; ++i) sent += passive_->OnRepeat().send.has_value();
@@ -355,7 +355,7 @@ TEST_F(ConnectionStateTest, AnRtuIsRepeatedForLongerThanAPeerWaitsForIt) {
   EXPECT_GT(waited, ConnectionOffer().deadline + AckTimeout(kFailedCode));
   EXPECT_LT(waited, Seconds(10));
   EXPECT_EQ(active_.phase(), Phase::kEstablished);
-  // What comes of it where the peer has given up:
+  // The effect on a peer that has given up:
   EXPECT_EQ(active_.OnMad(*AnswerForUnknown({77, RtuMad{11, 22}})).news->kind, Kind::kDisconnected);
 }
 
@@ -369,7 +369,7 @@ TEST_F(ConnectionStateTest, AnRtuThatComesTooLateStillConfirms) {
   EXPECT_GT(sent, kMaxUnconfirmed);
 }
 
-TEST_F(ConnectionStateTest, TheEndOfWhatNobodyConfirmedCountsToo) {
+TEST_F(ConnectionStateTest, TheEndOfAnUnconfirmedConnectionCountsToo) {
   MakePassive();
   passive_->Accept(Offer(202));
   int sent = 1 + passive_->Drop().send.has_value();
@@ -415,7 +415,7 @@ TEST_F(ConnectionStateTest, ACookieIsTheTransactionOfTheNextRequestAFewTimes) {
   EXPECT_THAT(std::string(active_.OnLimit().news->status.message()), HasSubstr("no room"));
 }
 
-TEST_F(ConnectionStateTest, ARejectionForWantOfRoomAsTheKernelSendsItEndsTheRequest) {
+TEST_F(ConnectionStateTest, TheKernelsRejectionForLackOfRoomEndsTheRequest) {
   active_.Connect(Offer(101));
   const ConnectionActions actions = active_.OnMad({77, MakeRej(active_.req(), RejectReason::kNoResources)});
   EXPECT_FALSE(actions.ask_again);

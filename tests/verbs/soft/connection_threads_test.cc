@@ -57,7 +57,7 @@ struct Nic {
   std::unique_ptr<SoftDevice> device;
 };
 
-// A thread with queue pairs and connections, all its own. Members are used there only, but for the
+// A thread with queue pairs and connections of its own. Members are used there only, except the
 // tallies.
 struct NicState {
   explicit NicState(Nic& on) : nic(on), thread({"engine"}) {
@@ -141,7 +141,7 @@ TEST(ConnectionThreadsTest, RequestsAreAcceptedOnAnotherThreadThanTheirListeners
   }
 }
 
-TEST(ConnectionThreadsTest, EverythingMayBeDroppedInTheMidstOfIt) {
+TEST(ConnectionThreadsTest, EverythingMayBeDroppedInTheMiddle) {
   sim::LoopbackFabric fabric;
   for (int round = 0; round < 30; ++round) {
     Nic a(fabric, "10.0.0.1", 1), b(fabric, "10.0.0.2", 2);

@@ -23,7 +23,7 @@ using Arrivals = std::vector<base::Duration>;  // of the copies of a message, af
 
 constexpr base::Duration kNever = base::Seconds(100000);
 
-// What the applications do, and when.
+// The steps of the applications and their times.
 struct Script {
   enum class Answer { kAccept, kReject, kNone };
   Answer answer = Answer::kAccept;
@@ -37,7 +37,7 @@ struct Script {
 // Both sides, the network between them and the clock.
 class World final {
  public:
-  // What the network does with the message of this number: when the copies arrive.
+  // The fate of the message of this number: when its copies arrive.
   using Network = std::function<Arrivals(int)>;
 
   World(const Script& script, Network network, bool logging)

@@ -1,5 +1,5 @@
-// A datagram queue pair, packet by packet: what leaves and when it counts as gone, what may come in,
-// and that whatever comes does no harm and is counted.
+// A datagram queue pair, packet by packet: packets that leave and their completions, packets that
+// may come in; any packet is harmless and counted.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -83,7 +83,7 @@ class DatagramTest : public OneNic {
   std::unique_ptr<DatagramQueuePair> datagrams_;
 };
 
-TEST_F(DatagramTest, WhatLeavesIsWhatTheRequestSays) {
+TEST_F(DatagramTest, ADatagramLeavesAsItsRequestSays) {
   OpenDatagrams();
   const auto marked = MakeHandle({peer_, 48 << 2 | 2});
   DatagramRequest request;
@@ -138,7 +138,7 @@ TEST_F(DatagramTest, ARequestIsCompleteWhenThePortHasTakenIt) {
   EXPECT_EQ(Poll().size(), 2u);
 }
 
-TEST_F(DatagramTest, WhatIsTakenOutOfTheOutboxIsCompleteAtOnce) {
+TEST_F(DatagramTest, ARequestTakenOutOfTheOutboxIsCompleteAtOnce) {
   OpenDatagrams();
   auto other = *domain_->RegisterMemory(absl::MakeSpan(memory_).first(64), kLocalRead);
   fabric_.room = 0;
@@ -154,7 +154,7 @@ TEST_F(DatagramTest, WhatIsTakenOutOfTheOutboxIsCompleteAtOnce) {
   EXPECT_EQ(device_->counters().dropped_before_send, 1u);
 }
 
-TEST_F(DatagramTest, AnEndTakesWhatWaitsOutOfTheOutbox) {
+TEST_F(DatagramTest, AnEndTakesWaitingDatagramsOutOfTheOutbox) {
   OpenDatagrams();
   fabric_.room = 0;
   PostDatagram(1, Piece(0, 8));
@@ -169,7 +169,7 @@ TEST_F(DatagramTest, AnEndTakesWhatWaitsOutOfTheOutbox) {
   EXPECT_EQ(device_->counters().dropped_before_send, 2u);
 }
 
-TEST_F(DatagramTest, ARequestWithoutItsKeyWaitsForThoseBeforeIt) {
+TEST_F(DatagramTest, ARequestWithoutItsKeyWaitsForEarlierOnes) {
   OpenDatagrams();
   fabric_.room = 0;
   PostDatagram(1, Piece(0, 8));
@@ -185,7 +185,7 @@ TEST_F(DatagramTest, ARequestWithoutItsKeyWaitsForThoseBeforeIt) {
   EXPECT_EQ(datagrams_->state(), QueuePairState::kError);
 }
 
-TEST_F(DatagramTest, WhatIsLongerThanThePathMtuIsCountedAndNotSent) {
+TEST_F(DatagramTest, ADatagramLongerThanThePathMtuIsCountedAndNotSent) {
   OpenDatagrams();
   PostDatagram(1, Piece(0, kMaxMtu));
   PostDatagram(2, Piece(0, kMaxMtu + 1));
@@ -220,7 +220,8 @@ TEST_F(DatagramTest, AMessageLiesBehindTheIpv4HeaderOfItsPacket) {
   ASSERT_EQ(done.size(), 1u);
   EXPECT_EQ(done[0].byte_count, 45u);
   EXPECT_EQ(done[0].source_queue_pair, kPeerNumber);
-  // 20 zeros; version, class, length 20 + 8 + 12 + 8 + 8 + 4, DF, TTL 64, UDP, checksum, 10.0.0.2 to 10.0.0.1.
+  // 20 zeros; version, class, length 20 + 8 + 12 + 8 + 8 + 4, DF, TTL 64, UDP, checksum, 10.0.0.2
+  // to 10.0.0.1.
   EXPECT_EQ(absl::BytesToHexString({reinterpret_cast<const char*>(&memory_[1000]), 40}),
             "0000000000000000000000000000000000000000"
             "4562003c000040004011264d0a0000020a000001");
@@ -241,7 +242,7 @@ TEST_F(DatagramTest, TheRouteHeaderOfIpv6IsItsHeader) {
             "ff150000000000000000000000000007");
 }
 
-TEST_F(DatagramTest, WhatIsNotForItIsDroppedAndCounted) {
+TEST_F(DatagramTest, AForeignDatagramIsDroppedAndCounted) {
   OpenDatagrams();
   PostSlot(1, Piece(0, 100));
   const auto bytes = Bytes(61, 9);
@@ -275,7 +276,7 @@ TEST_F(DatagramTest, WhatIsNotForItIsDroppedAndCounted) {
   EXPECT_EQ(Accounted(device_->counters().queue_pairs), device_->counters().queue_pairs.packets_received);
 }
 
-TEST_F(DatagramTest, ADatagramWhoseSenderIsAnybodyIsTaken) {
+TEST_F(DatagramTest, ADatagramOfAnySenderIsAccepted) {
   OpenDatagrams();
   PostSlot(1, Piece(0, 100));
   Packet message = Message(Bytes(4, 1));
@@ -285,7 +286,7 @@ TEST_F(DatagramTest, ADatagramWhoseSenderIsAnybodyIsTaken) {
   EXPECT_EQ(Poll().size(), 1u);
 }
 
-TEST_F(DatagramTest, NoPacketWhateverItSaysDoesHarmOrGoesUncounted) {
+TEST_F(DatagramTest, EveryPacketIsHarmlessAndCounted) {
   OpenDatagrams();
   base::Random random(7);
   const auto payload = Bytes(5000, 1);

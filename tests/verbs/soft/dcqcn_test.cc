@@ -115,7 +115,7 @@ TEST_F(DcqcnTest, AlphaDecaysWhileNothingIsMarked) {
   EXPECT_NEAR(static_cast<double>(flow_->rate()), before * (1 - next / 2), 10);
 }
 
-TEST_F(DcqcnTest, TheRateHasALeast) {
+TEST_F(DcqcnTest, TheRateHasAMinimum) {
   for (int i = 0; i < 1000; ++i) Notify({});
   EXPECT_EQ(flow_->rate(), 100'000'000u);
 }
@@ -139,7 +139,7 @@ TEST_F(DcqcnTest, PacketsAreAsFarApartAsTheRateAsks) {
   EXPECT_EQ(flow_->NextSend(At({})) - At({}), base::Nanoseconds(1160)) << "what was not used is lost";
 }
 
-TEST_F(DcqcnTest, ALateTimerMayBeMadeUpForALittle) {
+TEST_F(DcqcnTest, ALateTimerIsPartlyMadeUpFor) {
   parameters_.catch_up = base::Nanoseconds(500);
   flow_ = MakeDcqcn(parameters_, 64, kLine);
   Notify({});
@@ -151,7 +151,7 @@ TEST_F(DcqcnTest, ALateTimerMayBeMadeUpForALittle) {
   EXPECT_EQ(flow_->NextSend(At({})) - At({}), base::Nanoseconds(1660)) << "500 ns and no more";
 }
 
-TEST_F(DcqcnTest, ALineRateThatIsGivenIsKeptWithoutNotifications) {
+TEST_F(DcqcnTest, AGivenLineRateIsKeptWithoutNotifications) {
   parameters_.line_rate = 10'000'000'000;
   flow_ = MakeDcqcn(parameters_, 64, kLine);
   Send({}, 1000, 1);
@@ -191,7 +191,7 @@ class PacingTest : public OneNic {
   }
 };
 
-TEST_F(PacingTest, WhatIsNotLimitedLeavesAtOnce) {
+TEST_F(PacingTest, UnlimitedPacketsLeaveAtOnce) {
   Open();
   Post(Opcode::kSend, 1, Piece(0, 5 * kMtu));
   Run();
@@ -254,7 +254,7 @@ TEST_F(PacingTest, AQueuePairInErrorForgetsWhatItWaitsFor) {
 
 // At the least rate a window's packets take longer than a time-out: acknowledgements are asked for
 // in between.
-TEST_F(PacingTest, ASlowRateIsNoTimeOut) {
+TEST_F(PacingTest, ASlowRateCausesNoTimeOut) {
   device_options_.dcqcn.minimum_rate = 1'000'000;
   device_options_.dcqcn.rate_timer = base::Seconds(1000);
   Open();

@@ -87,7 +87,7 @@ TEST_F(DeterminismTest, TheSameSeedGivesTheSameTrace) {
   }
 }
 
-TEST_F(DeterminismTest, BytesThatAreNowhereTakeAsLongAsOthers) {
+TEST_F(DeterminismTest, PhantomBytesTakeAsLongAsOthers) {
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     EXPECT_EQ(std::make_unique<World>()->Run(seed, true), std::make_unique<World>()->Run(seed, false));
   }

@@ -1,5 +1,4 @@
-// What two software NICs do together over a fabric that loses nothing: every kind of request, end
-// to end.
+// Two software NICs over a fabric that loses nothing: every kind of request, end to end.
 #include "lib/verbs/soft/device.h"
 
 #include <cstring>
@@ -18,7 +17,7 @@ class DeviceTest : public TwoNics {
   sim::LoopbackFabric fabric_;
 };
 
-TEST_F(DeviceTest, TheQueuesOfAQueuePairAreOfOneLoop) {
+TEST_F(DeviceTest, TheQueuesOfAQueuePairBelongToOneLoop) {
   sim::SimLoop other(scheduler_);
   const auto elsewhere = *a_.device->CreateCompletionQueue(other, 16, [] {});
   QueuePairOptions options;
@@ -94,7 +93,7 @@ TEST_F(DeviceTest, WriteWithImmediateConsumesAReceive) {
   EXPECT_EQ(received[0].byte_count, 9000u);
 }
 
-TEST_F(DeviceTest, AtomicsReturnWhatWasThere) {
+TEST_F(DeviceTest, AtomicsReturnTheOldValue) {
   Connect();
   uint64_t value = 40;
   std::memcpy(b_.memory.data() + 64, &value, sizeof(value));

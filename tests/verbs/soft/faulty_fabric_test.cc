@@ -112,7 +112,7 @@ class FaultyFabricTest : public testing::Test {
   }
 };
 
-TEST_F(FaultyFabricTest, LosesAndDamagesTheSharesThatItIsTold) {
+TEST_F(FaultyFabricTest, LosesAndDamagesTheGivenShares) {
   FabricFaults faults;
   faults.loss = 0.1;
   faults.corruption = 0.2;
@@ -138,7 +138,7 @@ TEST_F(FaultyFabricTest, ASeedHasTheSameFaultsHoweverPacketsAreBatched) {
   EXPECT_NE(Send(faults, 1000, 1), one);
 }
 
-TEST_F(FaultyFabricTest, HoldsBackWithWhatPacketsCarryAndInOrder) {
+TEST_F(FaultyFabricTest, PacketsThatAreHeldBackKeepTheirContentAndOrder) {
   const std::vector<Arrived> prompt = Send({}, 200);
   FabricFaults faults;
   faults.delay = base::Milliseconds(5);
@@ -189,7 +189,7 @@ TEST_F(FaultyFabricTest, NothingPassesEitherWayWhileItIsDown) {
   EXPECT_EQ(there, (std::vector<uint32_t>{1, 4}));
 }
 
-TEST_F(FaultyFabricTest, WhatTheFabricInsideDoesNotTakeIsOfferedAgain) {
+TEST_F(FaultyFabricTest, APacketThatTheInnerFabricRefusesIsOfferedAgain) {
   sim::Scheduler scheduler;
   sim::SimLoop loop(scheduler);
   NarrowFabric narrow(loop);
@@ -209,7 +209,7 @@ TEST_F(FaultyFabricTest, WhatTheFabricInsideDoesNotTakeIsOfferedAgain) {
   EXPECT_EQ(narrow.sent, (std::vector<uint32_t>{0, 1, 2, 3, 4, 5, 6, 7}));
 }
 
-TEST_F(FaultyFabricTest, APortThatHoldsBackItsMostIsBusyUntilSomeHaveLeft) {
+TEST_F(FaultyFabricTest, APortThatHoldsBackItsMaximumIsBusyUntilSomeLeave) {
   sim::Scheduler scheduler;
   sim::SimLoop loop(scheduler);
   NarrowFabric narrow(loop);

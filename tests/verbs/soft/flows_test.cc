@@ -76,7 +76,7 @@ class FlowsTest : public TwoNics {
   Host& left(size_t index) { return *hosts_[2 * index]; }
   Host& right(size_t index) { return *hosts_[2 * index + 1]; }
 
-  // Until all flows have what they want, or for so long.
+  // Runs until all flows have their bytes, at most for `limit`.
   base::Duration RunFlows(std::vector<Flow>& flows, base::Duration limit) {
     const base::Time start = scheduler_.Now();
     while (scheduler_.Now() - start < limit) {

@@ -42,7 +42,7 @@ class HostMemoryTest : public ::testing::Test {
   Sge whole_{memory_.data(), 1000, key_};
 };
 
-TEST_F(HostMemoryTest, APacketIsMadeOfWhatIsThere) {
+TEST_F(HostMemoryTest, APacketNeedsOnlyTheMemoryThatItCarries) {
   SourceBytes source;
   source.length = 1000;
   source.sge_count = 1;
@@ -52,7 +52,7 @@ TEST_F(HostMemoryTest, APacketIsMadeOfWhatIsThere) {
   EXPECT_FALSE(MayGather(keys_, 1, source, 401, 100));
 }
 
-TEST_F(HostMemoryTest, WhatArrivesForMemoryThatIsGoneHasNoKey) {
+TEST_F(HostMemoryTest, DataForMissingMemoryHasNoKey) {
   const std::vector<uint8_t> bytes(100, 7);
   const PayloadSlice slice{bytes.data(), 100};
   EXPECT_EQ(Scatter(keys_, 1, absl::MakeConstSpan(&whole_, 1), 400, {&slice, 1}), ScatterResult::kDone);
@@ -61,7 +61,7 @@ TEST_F(HostMemoryTest, WhatArrivesForMemoryThatIsGoneHasNoKey) {
   EXPECT_EQ(memory_[500], 0);
 }
 
-TEST_F(HostMemoryTest, AWriteOfAPeerGoesAsFarAsThereIsMemory) {
+TEST_F(HostMemoryTest, APeersWriteEndsWhereTheMemoryEnds) {
   const std::vector<uint8_t> bytes(100, 7);
   Packet packet;
   packet.payload[packet.slices++] = {bytes.data(), 100};
@@ -70,8 +70,8 @@ TEST_F(HostMemoryTest, AWriteOfAPeerGoesAsFarAsThereIsMemory) {
   EXPECT_FALSE(CopyPayload(keys_, packet, memory_.data() + 401));
 }
 
-// Where there is nobody to ask, what is registered is there.
-TEST_F(HostMemoryTest, WithoutAHostAllIsThere) {
+// Without a host to ask, registered memory counts as present.
+TEST_F(HostMemoryTest, WithoutAHostAllMemoryIsPresent) {
   const KeyTable keys(SecretNumbers(1, 1));
   EXPECT_TRUE(keys.MayRead(memory_.data(), 1000));
   EXPECT_TRUE(keys.MayChange(memory_.data(), 1000));

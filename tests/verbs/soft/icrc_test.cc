@@ -76,7 +76,7 @@ TEST(IcrcTest, IsTheSameInOnePieceAndInMany) {
   }
 }
 
-TEST(IcrcTest, NoticesEveryBitFlipButInTheMaskedByte) {
+TEST(IcrcTest, NoticesEveryBitFlipExceptInTheMaskedByte) {
   for (const Captured* captured : {&kFromKernel, &kToKernel}) {
     Bytes datagram(captured->datagram().begin(), captured->datagram().end());
     for (uint32_t bit = 0; bit < datagram.size() * 8; ++bit) {

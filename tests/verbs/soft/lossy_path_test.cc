@@ -1,8 +1,7 @@
 // Flows over real sockets through a relay that loses packets from a seed, or carries few and drops
 // the rest.
 //
-// What is asserted holds on a machine that has much else to do; flows_test.cc has the exact
-// figures, in virtual time.
+// The assertions hold on a busy machine; flows_test.cc has the exact figures, in virtual time.
 #include <map>
 #include <utility>
 
@@ -53,7 +52,7 @@ class Relay final {
  private:
   static Address At(const std::string& ip) { return WithRocePort(*Address::Parse(ip)); }
 
-  // What comes in at `in` goes through `way`, and from `out` on to `to`.
+  // Packets that come in at `in` go through `way`, and from `out` on to `to`.
   void OpenWay(const std::string& in, const std::string& out, const std::string& to, Bottleneck& way) {
     const auto take = [&way, out = At(out), to = At(to)](absl::Span<const Packet> packets) {
       for (Packet packet : packets) {

@@ -29,7 +29,7 @@ int Bpf(int command, bpf_attr* attributes) {
   return static_cast<int>(syscall(SYS_bpf, command, attributes, sizeof(*attributes)));
 }
 
-// Where the kernel can attach programs to interfaces (Linux 6.6). Ends with the descriptor.
+// For kernels that attach programs to interfaces (Linux 6.6). Ends with the descriptor.
 os::FileDescriptor MarkByProgram() {
   constexpr uint32_t kAttachOutbound = 47;  // BPF_TCX_EGRESS
   const bpf_insn program[] = {

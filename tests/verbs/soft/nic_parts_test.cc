@@ -31,7 +31,7 @@ TEST(PsnTest, AWireNumberNamesTheNearestSequence) {
   EXPECT_EQ(ExtendPsn(ToPsn(wrapped + 100), wrapped), wrapped + 100);
 }
 
-TEST(PsnTest, AMessageOfNothingTakesOnePacket) {
+TEST(PsnTest, AnEmptyMessageTakesOnePacket) {
   EXPECT_EQ(PacketsFor(0, 256), 1u);
   EXPECT_EQ(PacketsFor(256, 256), 1u);
   EXPECT_EQ(PacketsFor(257, 256), 2u);
@@ -99,7 +99,7 @@ class ResponseQueueTest : public ::testing::Test {
   ResponseQueue queue_;
 };
 
-TEST_F(ResponseQueueTest, AReplayComesBeforeWhatIsYoungerThanIt) {
+TEST_F(ResponseQueueTest, AReplayComesBeforeYoungerAnswers) {
   ASSERT_TRUE(queue_.Append(Of(20, 30)));
   ASSERT_TRUE(queue_.Replay(Of(10, 15)));
   EXPECT_EQ(queue_.fresh(), 1u);
@@ -107,7 +107,7 @@ TEST_F(ResponseQueueTest, AReplayComesBeforeWhatIsYoungerThanIt) {
   EXPECT_EQ(queue_.fresh(), 0u);
 }
 
-TEST_F(ResponseQueueTest, AReplayReplacesWhatItCovers) {
+TEST_F(ResponseQueueTest, AReplayReplacesTheAnswersThatItCovers) {
   ASSERT_TRUE(queue_.Append(Of(10, 20)));
   queue_.front().position = 13;
   ASSERT_TRUE(queue_.Append(Of(20, 30)));
@@ -121,14 +121,14 @@ TEST_F(ResponseQueueTest, AReplayInsideCutsInTwo) {
   EXPECT_THAT(Drain(), ElementsAre(Pair(10, 12), Pair(12, 14), Pair(14, 20)));
 }
 
-TEST_F(ResponseQueueTest, AReplayOfWhatWentOutLeavesTheRest) {
+TEST_F(ResponseQueueTest, AReplayOfSentAnswersLeavesTheRest) {
   ASSERT_TRUE(queue_.Append(Of(10, 20)));
   queue_.front().position = 18;
   ASSERT_TRUE(queue_.Replay(Of(12, 14)));
   EXPECT_THAT(Drain(), ElementsAre(Pair(12, 14), Pair(18, 20)));
 }
 
-TEST_F(ResponseQueueTest, ThereIsRoomForSoManyAndNoMore) {
+TEST_F(ResponseQueueTest, TheQueueIsBounded) {
   for (uint64_t i = 0; i < 10; ++i) ASSERT_TRUE(queue_.Append(Of(10 * i, 10 * i + 10)));
   EXPECT_FALSE(queue_.Append(Of(100, 110)));
   EXPECT_FALSE(queue_.Replay(Of(5, 6)));
@@ -169,7 +169,7 @@ TEST_F(ResponseQueueTest, NothingIsForgottenAndNothingIsThereTwice) {
   }
 }
 
-TEST(CongestionTest, AFixedWindowStaysWhatItIs) {
+TEST(CongestionTest, AFixedWindowNeverChanges) {
   auto window = MakeFixedWindow(100);
   window->OnAck(1000);
   window->OnLoss(Loss::kTimeout);
@@ -199,7 +199,7 @@ TEST(CongestionTest, AnAdditiveWindowBeginsAnewAfterATimeOutAndStaysBelowItsMaxi
   EXPECT_EQ(window->Window(), 40u);
 }
 
-TEST(CongestionTest, AnAnswerIsOverdueAfterTheRoundTripsThatWereMeasuredAndAPause) {
+TEST(CongestionTest, AnAnswerIsOverdueAfterTheMeasuredRoundTripsAndAPause) {
   auto window = MakeAdditiveWindow(1000);
   EXPECT_EQ(window->Overdue(), std::nullopt);
   window->OnRoundTrip(base::Milliseconds(10));
@@ -210,7 +210,7 @@ TEST(CongestionTest, AnAnswerIsOverdueAfterTheRoundTripsThatWereMeasuredAndAPaus
   EXPECT_GT(*window->Overdue(), base::Milliseconds(100));
 }
 
-TEST(CongestionTest, AfterAnOverdueAnswerTheWindowGrowsBackToWhatItWas) {
+TEST(CongestionTest, AfterAnOverdueAnswerTheWindowGrowsBackToItsFormerSize) {
   auto window = MakeAdditiveWindow(1000);
   window->OnAck(32);
   window->OnLoss(Loss::kGap);
@@ -224,7 +224,7 @@ TEST(CongestionTest, AfterAnOverdueAnswerTheWindowGrowsBackToWhatItWas) {
   EXPECT_EQ(window->Window(), 33u);
 }
 
-TEST(CongestionTest, ANewConnectionBeginsWithoutWhatTheLastOneLearned) {
+TEST(CongestionTest, ANewConnectionForgetsWhatTheLastOneLearned) {
   auto window = MakeAdditiveWindow(1000);
   window->OnRoundTrip(base::Milliseconds(10));
   window->OnLoss(Loss::kTimeout);
@@ -235,7 +235,7 @@ TEST(CongestionTest, ANewConnectionBeginsWithoutWhatTheLastOneLearned) {
   EXPECT_EQ(window->Window(), 64u) << "it doubles again";
 }
 
-TEST(ReadBudgetTest, AQuarterIsKeptForThoseThatHaveNothingOutstanding) {
+TEST(ReadBudgetTest, AQuarterIsKeptForQueuePairsWithNothingOutstanding) {
   ReadBudget reads;
   reads.set_window(100);
   EXPECT_TRUE(reads.Take(50, true));
@@ -248,7 +248,7 @@ TEST(ReadBudgetTest, AQuarterIsKeptForThoseThatHaveNothingOutstanding) {
   EXPECT_TRUE(reads.Take(25, false));
 }
 
-TEST(ReadBudgetTest, WhatIsLargerThanTheWindowGoesAlone) {
+TEST(ReadBudgetTest, AReadLargerThanTheWindowGoesAlone) {
   ReadBudget reads;
   reads.set_window(100);
   EXPECT_TRUE(reads.Take(500, false));
@@ -257,7 +257,7 @@ TEST(ReadBudgetTest, WhatIsLargerThanTheWindowGoesAlone) {
   EXPECT_TRUE(reads.Take(1, false));
 }
 
-TEST(ReadBudgetTest, WhoeverIsRefusedEndsTheRoomOfItsKindUntilSomethingIsGivenBack) {
+TEST(ReadBudgetTest, ARefusalEndsTheRoomOfItsKindUntilSomeIsReturned) {
   ReadBudget reads;
   reads.set_window(100);
   EXPECT_TRUE(reads.Take(75, true));

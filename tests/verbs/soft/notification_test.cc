@@ -26,7 +26,7 @@ TEST_F(NotificationTest, ANotificationIsCountedAndAnswersNothing) {
   EXPECT_EQ(Poll().size(), 1u);
 }
 
-TEST_F(NotificationTest, OneThatMeetsAQueuePairInErrorIsCountedToo) {
+TEST_F(NotificationTest, ANotificationForAQueuePairInErrorIsCountedToo) {
   Open();
   ASSERT_TRUE(queue_pair_->Modify(QueuePairState::kError).ok());
   Arrive({FromPeer(Op::kCongestionNotification, 0)});
@@ -74,7 +74,7 @@ TEST_F(MarkTest, AMarkIsAnsweredByANotificationOfItsOwnClass) {
   EXPECT_EQ(counters().notifications_sent, 1u);
 }
 
-TEST_F(MarkTest, AFlowIsToldAtMostOnceInAnInterval) {
+TEST_F(MarkTest, AFlowIsNotifiedAtMostOnceInAnInterval) {
   uint32_t index = 0;
   for (int i = 0; i < 10; ++i) {
     Arrive({Marked(index), Marked(index + 1)});
@@ -86,7 +86,7 @@ TEST_F(MarkTest, AFlowIsToldAtMostOnceInAnInterval) {
   EXPECT_EQ(counters().marks_received, 20u);
 }
 
-TEST_F(MarkTest, AnAcknowledgementIsNothingThatItsSenderCouldSlowDown) {
+TEST_F(MarkTest, AMarkedAcknowledgementIsNotAnswered) {
   Post(Opcode::kSend, 1, Piece(0, 1));
   TakeSent();
   Packet ack = Ack(0);
@@ -117,7 +117,7 @@ TEST_F(MarkTest, APortThatIsBusyWithDataStillTakesNotifications) {
   EXPECT_THAT(Opcodes(TakeSent()), testing::ElementsAre(Op::kSendOnly));
 }
 
-TEST_F(MarkTest, ANotificationThatThePortDoesNotTakeGoesWhenItIsReady) {
+TEST_F(MarkTest, ANotificationThatThePortRefusesLeavesWhenItIsReady) {
   fabric_.room = 0;
   Arrive({Marked(0)});
   EXPECT_THAT(TakeSent(), IsEmpty());
@@ -128,7 +128,7 @@ TEST_F(MarkTest, ANotificationThatThePortDoesNotTakeGoesWhenItIsReady) {
   EXPECT_EQ(counters().notifications_sent, 1u);
 }
 
-TEST_F(MarkTest, AQueuePairThatFailsTellsNobody) {
+TEST_F(MarkTest, AFailedQueuePairNotifiesNobody) {
   fabric_.room = 0;
   Arrive({Marked(0)});
   ASSERT_TRUE(queue_pair_->Modify(QueuePairState::kError).ok());

@@ -23,7 +23,7 @@
 
 namespace tokamak::verbs::soft {
 
-// What the NIC sent, with its payload in one piece.
+// A packet that the NIC sent, with its payload in one piece.
 struct Sent {
   Packet packet;
   std::string payload;
@@ -143,7 +143,7 @@ class OneNic : public ::testing::Test {
     ASSERT_TRUE(queue_pair.Modify(QueuePairState::kReadyToSend, attributes).ok());
   }
 
-  // What the NIC has to do now, or in the time given.
+  // Runs the NIC's work that is due now, or in the time given.
   void Run(base::Duration duration = {}) { scheduler_.RunFor(duration); }
 
   std::vector<Sent> TakeSent() {

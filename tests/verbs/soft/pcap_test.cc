@@ -134,7 +134,7 @@ TEST_F(PcapTest, TsharkReadsEveryOpcode) {
   for (const std::string& line : Tshark("-V")) EXPECT_THAT(line, Not(HasSubstr("Malformed")));
 }
 
-TEST_F(PcapTest, TsharkReadsTheKeyThatIsHandedBack) {
+TEST_F(PcapTest, TsharkReadsTheInvalidatedKey) {
   if (!HasTshark()) GTEST_SKIP() << "tshark is not installed";
   const Bytes payload(5, 7);
   std::unique_ptr<PcapWriter> writer = Create();
@@ -220,7 +220,7 @@ TEST_F(PcapTest, TheFileIsNeverLongerThanAllowed) {
   EXPECT_EQ(Contents().size(), 24u + 15 * 64);
 }
 
-TEST_F(PcapTest, LongPacketsAreCutWhereAsked) {
+TEST_F(PcapTest, LongPacketsAreCutAtTheGivenLength) {
   PcapOptions options;
   options.max_packet_bytes = 100;
   std::unique_ptr<PcapWriter> writer = Create(options);

@@ -89,7 +89,7 @@ TEST_F(PhantomTest, WritesAndReadsEndWithoutTouchingAByte) {
   EXPECT_EQ(a_.device->counters().queue_pairs.bytes_received, 1u << 20);
 }
 
-TEST_F(PhantomTest, AlsoOverAFabricThatCarriesBytes) {
+TEST_F(PhantomTest, PhantomBytesPassOverAFabricThatCarriesBytes) {
   sim::ByteFabric bytes(fabric_, 1);
   Start(bytes);
   for (const Opcode opcode : {Opcode::kWrite, Opcode::kRead}) Do(opcode, Here(1 << 20), There(), there_->rkey());
@@ -104,7 +104,7 @@ TEST_F(PhantomTest, AlsoOverAFabricThatCarriesBytes) {
   }
 }
 
-TEST_F(PhantomTest, WhatComesFromNowhereLeavesMemoryAsItIs) {
+TEST_F(PhantomTest, PhantomBytesLeaveMemoryUnchanged) {
   Start(fabric_);
   const std::vector<uint8_t> before = b_.memory;
   Do(Opcode::kWrite, Here(10000), b_.Remote(0), b_.region->rkey());

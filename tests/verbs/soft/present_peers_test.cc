@@ -33,7 +33,7 @@ TEST(PresentPeersTest, APeerIsAnAddressWhateverItsPort) {
   EXPECT_TRUE(peers.Has(Host(1), 0));
 }
 
-TEST(PresentPeersTest, TooManyAreNotRemembered) {
+TEST(PresentPeersTest, PeersBeyondTheBoundAreNotRemembered) {
   PresentPeers peers;
   for (uint32_t i = 0; i <= PresentPeers::kMost; ++i) peers.Add(Host(i), 0);
   EXPECT_TRUE(peers.Has(Host(PresentPeers::kMost - 1), 0));

@@ -58,7 +58,7 @@ TEST(QueuePairTableTest, ANumberIsNotGivenOutWhileItIsHeld) {
   EXPECT_EQ(table.Reserve(), 0u);
 }
 
-TEST(QueuePairTableTest, WhateverComesAndGoesTheOthersAreFound) {
+TEST(QueuePairTableTest, OtherEntriesAreFoundWhateverComesAndGoes) {
   QueuePairTable table = Table(3);
   base::Random random(7);
   std::map<uint32_t, QueuePairCore*> expected;

@@ -96,20 +96,20 @@ TEST_F(RawFabricTest, PacketsArriveWholeAndInOrder) {
   ExchangeRandomBatches(a, b);
 }
 
-TEST_F(RawFabricTest, AUdpPortTakesWhatARawOneSends) {
+TEST_F(RawFabricTest, AUdpPortReceivesFromARawOne) {
   TestNic a(loop, "127.0.0.1", Raw());
   TestNic b(loop, "127.0.0.2");
   ExchangeRandomBatches(a, b);
 }
 
-TEST_F(RawFabricTest, ARawPortTakesWhatAUdpOneSendsAlsoInSegments) {
+TEST_F(RawFabricTest, ARawPortReceivesFromAUdpOneAlsoInSegments) {
   TestNic a(loop, "127.0.0.1");
   TestNic b(loop, "127.0.0.2", Raw());
   ExchangeRandomBatches(a, b);
   EXPECT_LT(a.counters().send_calls.value(), 400u) << "no segments were sent";
 }
 
-TEST_F(RawFabricTest, DscpAndEcnAreThoseOfTheHeader) {
+TEST_F(RawFabricTest, DscpAndEcnComeFromTheHeader) {
   TestNic a(loop, "127.0.0.1", Raw());
   TestNic b(loop, "127.0.0.2", Raw());
   const Bytes payload = RandomBytes(100);
@@ -243,7 +243,7 @@ TEST_F(RawFabricTest, AnIpv6AddressIsForUdp) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("soft:udp@"));
 }
 
-TEST_F(RawFabricTest, WithoutTheCapabilityItSaysWhatToDo) {
+TEST_F(RawFabricTest, AMissingCapabilityIsReportedWithItsRemedy) {
   absl::Status status;
   std::thread([&] {  // capabilities are a thread's
     __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};

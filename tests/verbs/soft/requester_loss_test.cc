@@ -1,4 +1,4 @@
-// What a requester does about loss, and about a peer that is not ready.
+// A requester's reaction to loss, and to a peer that is not ready.
 #include <memory>
 #include <utility>
 #include <vector>
@@ -86,7 +86,7 @@ TEST_F(RequesterLossTest, AnAckOfTheFirstTryCountsWhileTheSecondIsUnderWay) {
   EXPECT_THAT(Outcomes(Poll()), ElementsAre(Pair(1, Status::kSuccess)));
 }
 
-TEST_F(RequesterLossTest, APeerThatIsNotReadyIsAskedAgainAfterTheTimeItNamed) {
+TEST_F(RequesterLossTest, APeerThatIsNotReadyIsRetriedAfterTheTimeItNamed) {
   Open();
   Post(Opcode::kSend, 1, Piece(0, 1));
   Post(Opcode::kSend, 2, Piece(0, 1));
@@ -99,7 +99,7 @@ TEST_F(RequesterLossTest, APeerThatIsNotReadyIsAskedAgainAfterTheTimeItNamed) {
   EXPECT_THAT(Psns(TakeSent()), ElementsAre(0xfffffeu, 0xffffffu));
 }
 
-TEST_F(RequesterLossTest, NotReadyForEverIsWaitedForForEver) {
+TEST_F(RequesterLossTest, APeerThatIsNeverReadyIsRetriedForEver) {
   reliability_.rnr_retry_count = kRnrRetryForever;
   Open();
   Post(Opcode::kSend, 1, Piece(0, 1));
@@ -112,7 +112,7 @@ TEST_F(RequesterLossTest, NotReadyForEverIsWaitedForForEver) {
   EXPECT_THAT(Poll(), IsEmpty());
 }
 
-TEST_F(RequesterLossTest, NotReadyTooOftenFailsTheRequest) {
+TEST_F(RequesterLossTest, APeerThatIsTooOftenNotReadyFailsTheRequest) {
   Open();
   Post(Opcode::kSend, 1, Piece(0, 1));
   Post(Opcode::kSend, 2, Piece(0, 1));
@@ -139,7 +139,7 @@ TEST_F(RequesterLossTest, AReadIsResumedAtTheFirstMissingPacket) {
   EXPECT_EQ(again[0].packet.psn, 0xffffffu);
   EXPECT_EQ(again[0].packet.remote_address, 0x10000u + kMtu);
   EXPECT_EQ(again[0].packet.dma_length, 3 * kMtu);
-  // The kernel's rxe goes on with MIDDLE where others begin anew with FIRST: the PSN decides.
+  // The kernel's rxe continues with MIDDLE where others begin anew with FIRST: the PSN decides.
   Arrive({Answer(Op::kReadResponseMiddle, 1, part.subspan(kMtu, kMtu)),
           Answer(Op::kReadResponseFirst, 2, part.subspan(2 * kMtu, kMtu)),
           Answer(Op::kReadResponseLast, 3, part.subspan(3 * kMtu, kMtu))});
@@ -158,7 +158,7 @@ TEST_F(RequesterLossTest, AfterATimeOutALossIsNoticedAgain) {
   EXPECT_THAT(Opcodes(TakeSent()), ElementsAre(Op::kReadRequest)) << "once";
 }
 
-TEST_F(RequesterLossTest, AReadThatIsAskedAgainIsCutWhereItWasCutBefore) {
+TEST_F(RequesterLossTest, ARepeatedReadIsCutInTheSamePlaces) {
   fabric_.window = 32 * kMtu;  // pieces of 8
   reliability_.reads_outstanding = 4;
   Open();
@@ -219,7 +219,7 @@ TEST_F(RequesterLossTest, APauseOfThisNicIsNotTakenForALoss) {
   }
 }
 
-TEST_F(RequesterLossTest, WhatIsOverdueDoesNotCountAsARetry) {
+TEST_F(RequesterLossTest, AnOverdueAnswerDoesNotCountAsARetry) {
   device_options_.congestion = CongestionControl::kAdditive;
   reliability_.ack_timeout = base::Milliseconds(67);
   Open();

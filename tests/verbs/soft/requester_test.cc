@@ -1,4 +1,4 @@
-// What a requester puts on the wire, and what it makes of the answers that it gets.
+// A requester's packets on the wire, and its reaction to answers.
 #include "lib/verbs/soft/rc/requester.h"
 
 #include "gmock/gmock.h"
@@ -43,7 +43,7 @@ TEST_F(RequesterTest, AWriteNamesItsTargetInItsFirstPacketOnly) {
   EXPECT_EQ(sent[1].packet.immediate, 0x11223344u);
 }
 
-TEST_F(RequesterTest, AMessageOfNothingIsOnePacket) {
+TEST_F(RequesterTest, AnEmptyMessageIsOnePacket) {
   Open();
   Post(Opcode::kSendWithImm, 1, {});
   const auto sent = TakeSent();
@@ -81,7 +81,7 @@ TEST_F(RequesterTest, AnUnsignaledSuccessIsSilent) {
   EXPECT_THAT(Outcomes(Poll()), ElementsAre(Pair(2, Status::kSuccess)));
 }
 
-TEST_F(RequesterTest, AnAckForWhatWasNeverSentIsDroppedAndCounted) {
+TEST_F(RequesterTest, AnAckOfUnsentPacketsIsDroppedAndCounted) {
   Open();
   Post(Opcode::kSend, 1, Piece(0, 1));
   TakeSent();
@@ -101,7 +101,7 @@ TEST_F(RequesterTest, ALateAckIsDroppedAndCounted) {
   EXPECT_THAT(TakeSent(), IsEmpty());
 }
 
-TEST_F(RequesterTest, APeerThatSaysNoEndsTheQueuePair) {
+TEST_F(RequesterTest, ARefusalByThePeerEndsTheQueuePair) {
   const std::pair<uint8_t, Status> cases[] = {{kInvalidRequestNak, Status::kRemoteInvalidRequest},
                                               {kRemoteAccessNak, Status::kRemoteAccess},
                                               {kRemoteOperationNak, Status::kRemoteOperation}};
@@ -147,7 +147,7 @@ TEST_F(RequesterTest, AReadTakesAsManyPsnsAsItsAnswerHasPackets) {
   EXPECT_THAT(Psns(TakeSent()), ElementsAre(0xfffffeu, 1u));
 }
 
-TEST_F(RequesterTest, AnAnswerAcknowledgesWhatCameBeforeItsRequest) {
+TEST_F(RequesterTest, AnAnswerAcknowledgesAllBeforeItsRequest) {
   Open();
   Post(Opcode::kWrite, 1, Piece(0, 1));
   Post(Opcode::kSend, 2, Piece(0, kMtu + 1));
@@ -198,7 +198,7 @@ TEST_F(RequesterTest, AFenceWaitsForReadsAndAtomicsBeforeIt) {
   EXPECT_THAT(Opcodes(TakeSent()), ElementsAre(Op::kSendOnly, Op::kSendOnly));
 }
 
-TEST_F(RequesterTest, AnAtomicsResultIsWhatWasThere) {
+TEST_F(RequesterTest, AnAtomicReturnsTheOldValue) {
   Open();
   Post(Opcode::kCompareSwap, 1, Piece(16, 8));
   const auto sent = TakeSent();
@@ -212,7 +212,7 @@ TEST_F(RequesterTest, AnAtomicsResultIsWhatWasThere) {
   EXPECT_EQ(std::memcmp(memory_.data() + 16, &answer.original, 8), 0);
 }
 
-TEST_F(RequesterTest, AnAnswerOfAnotherLengthThanAskedIsABadResponse) {
+TEST_F(RequesterTest, AnAnswerOfAnotherLengthIsABadResponse) {
   Open();
   Post(Opcode::kRead, 1, Piece(0, 100));
   TakeSent();
@@ -228,7 +228,7 @@ TEST_F(RequesterTest, DataForASendIsABadResponse) {
   EXPECT_THAT(Outcomes(Poll()), ElementsAre(Pair(1, Status::kBadResponse)));
 }
 
-TEST_F(RequesterTest, ABadLocalKeyFailsItsRequestAfterThoseBefore) {
+TEST_F(RequesterTest, ABadLocalKeyFailsItsRequestAfterEarlierOnes) {
   Open();
   Sge bad = Piece(0, 100);
   ++bad.lkey;

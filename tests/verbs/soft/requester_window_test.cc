@@ -30,8 +30,8 @@ TEST_F(RequesterWindowTest, NoMorePacketsAreUnacknowledgedThanTheWindowHolds) {
   EXPECT_EQ(TakeSent().size(), 2u);
 }
 
-// What the next batch takes may be others' packets.
-TEST_F(RequesterWindowTest, WhoeverFillsTheBatchAsksForAnAcknowledgement) {
+// The next batch may go to packets of others.
+TEST_F(RequesterWindowTest, AQueuePairThatFillsTheBatchAsksForAnAcknowledgement) {
   device_options_.window_packets = 2 * Outbox::kCapacity;
   Open();
   auto other = MakeQueuePair();
@@ -56,7 +56,7 @@ TEST_F(RequesterWindowTest, AnAcknowledgementMayBeAskedForAtAnyInterval) {
 }
 
 // A share of 32 packets, and batches of 16.
-TEST_F(RequesterWindowTest, AnIntervalThatWasAskedForDoesNotDependOnBatches) {
+TEST_F(RequesterWindowTest, AGivenIntervalDoesNotDependOnBatches) {
   device_options_.window_packets = 512;
   device_options_.batch_packets = 16;
   device_options_.ack_every = 100;
@@ -68,7 +68,7 @@ TEST_F(RequesterWindowTest, AnIntervalThatWasAskedForDoesNotDependOnBatches) {
   EXPECT_TRUE(sent[98].packet.ack_request);
 }
 
-TEST_F(RequesterWindowTest, ABatchHasAsManyPacketsAsWasAskedFor) {
+TEST_F(RequesterWindowTest, ABatchHasTheGivenNumberOfPackets) {
   device_options_.batch_packets = 4;
   Open();
   Post(Opcode::kSend, 1, Piece(0, 12 * kMtu));
@@ -110,7 +110,7 @@ TEST_F(RoomTest, NoMorePacketsAreMadeThanThePortTakes) {
   EXPECT_THAT(Next(), IsEmpty());
 }
 
-TEST_F(RoomTest, AfterALossNothingGoesThatWasMadeBefore) {
+TEST_F(RoomTest, AfterALossNoEarlierPacketLeaves) {
   Open();
   Post(Opcode::kSend, 1, Piece(0, 40 * kMtu));
   for (int i = 0; i < 10; ++i) Next();
@@ -129,7 +129,7 @@ TEST_F(RoomTest, ThePortsRoomIsNoReasonToAskForAcknowledgements) {
 }
 
 // As where a thousand queue pairs take turns.
-TEST_F(RoomTest, WhereTurnsAreRareAnAcknowledgementIsAskedForWellBeforeTheTimeOut) {
+TEST_F(RoomTest, WithRareTurnsAnAcknowledgementIsAskedForWellBeforeTheTimeOut) {
   Open();
   Run(base::Seconds(1));  // does not count: nothing waits
   Post(Opcode::kSend, 1, Piece(0, 10 * kMtu));
@@ -205,7 +205,7 @@ TEST_F(RequesterWindowTest, AQueuePairThatIsResetBeginsWithTheFirstWindowAgain) 
   EXPECT_EQ(TakeSent().size(), 32u);
 }
 
-TEST_F(RequesterWindowTest, WhatABusyPortDidNotTakeGoesWhenItIsReady) {
+TEST_F(RequesterWindowTest, PacketsThatABusyPortRefusedLeaveWhenItIsReady) {
   Open();
   fabric_.room = 2;
   Post(Opcode::kSend, 1, Piece(0, 5 * kMtu));
@@ -242,8 +242,8 @@ TEST_F(RequesterWindowTest, PacketsThatWaitForThePortAreNotSentOnceTheirMemoryIs
   EXPECT_THAT(Outcomes(Poll()), ElementsAre(Pair(1, Status::kLocalProtection)));
 }
 
-// Where a packet is sent again and the copy waits for the port when the first one is acknowledged,
-// the owner has its memory back.
+// If the copy of a repeated packet waits for the port when the first one is acknowledged, the owner
+// has its memory back.
 TEST_F(RequesterWindowTest, CopiesThatWaitForThePortAreNotSentOnceTheyAreAcknowledged) {
   Open();
   Post(Opcode::kSend, 1, Piece(0, 2 * kMtu));

@@ -12,7 +12,8 @@ using Op = PacketOpcode;
 
 class ResponderGuessTest : public OneNic {
  protected:
-  // With `served` READs of 4 packets behind it, and a second region whose key the peer was not told.
+  // With `served` READs of 4 packets behind it, and a second region whose key the peer does not
+  // have.
   void OpenAndServe(uint32_t served) {
     Open();
     other_ = *domain_->RegisterMemory(absl::MakeSpan(memory_), kAll);
@@ -38,7 +39,7 @@ class ResponderGuessTest : public OneNic {
   std::unique_ptr<MemoryRegion> other_;
 };
 
-TEST_F(ResponderGuessTest, ThousandsOfGuessesAtOldPsnsFindNoKeyAndDrawNothing) {
+TEST_F(ResponderGuessTest, ThousandsOfGuessesAtOldPsnsFindNoKeyAndGetNoAnswer) {
   OpenAndServe(2);
   size_t guesses = 0, drawn = 0;
   for (uint32_t key = 0; key < 4 << 12; ++key) {  // all keys that a first few regions can have
@@ -52,7 +53,7 @@ TEST_F(ResponderGuessTest, ThousandsOfGuessesAtOldPsnsFindNoKeyAndDrawNothing) {
   EXPECT_EQ(counters().requests_duplicate, guesses);
 }
 
-TEST_F(ResponderGuessTest, AReadThatNeverWasDrawsNothingThoughItsKeyIsRight) {
+TEST_F(ResponderGuessTest, AReadThatWasNeverSentGetsNoAnswerThoughItsKeyIsRight) {
   OpenAndServe(2);
   const uint32_t before = static_cast<uint32_t>(-5000);
   for (const Packet& guess : std::vector<Packet>{
@@ -70,7 +71,7 @@ TEST_F(ResponderGuessTest, AReadThatNeverWasDrawsNothingThoughItsKeyIsRight) {
   }
 }
 
-TEST_F(ResponderGuessTest, WhatWasServedIsAnsweredAgainWholeOrInPart) {
+TEST_F(ResponderGuessTest, AServedReadIsAnsweredAgainWholeOrInPart) {
   OpenAndServe(2);
   EXPECT_EQ(Drawn(Read(0, 0, 4 * kMtu)), 4u);
   EXPECT_EQ(Drawn(Read(1, kMtu, 3 * kMtu)), 3u);
@@ -79,14 +80,14 @@ TEST_F(ResponderGuessTest, WhatWasServedIsAnsweredAgainWholeOrInPart) {
   EXPECT_EQ(Drawn(Read(7, 7 * kMtu, kMtu)), 1u);
 }
 
-TEST_F(ResponderGuessTest, AReadThatIsOlderThanAllThatMayBeOutstandingDrawsNothing) {
+TEST_F(ResponderGuessTest, AReadOlderThanAnyOutstandingOneGetsNoAnswer) {
   OpenAndServe(17);  // two at once are served, 16 remembered
   EXPECT_EQ(Drawn(Read(0, 0, 4 * kMtu)), 0u);
   EXPECT_EQ(Drawn(Read(4, 4 * kMtu, 4 * kMtu)), 4u);
   EXPECT_EQ(Drawn(Read(8, 8 * kMtu, 4 * kMtu)), 4u);
 }
 
-TEST_F(ResponderGuessTest, AnAtomicIsAnsweredAgainOnlyAsItWas) {
+TEST_F(ResponderGuessTest, AnAtomicIsAnsweredAgainOnlyIfUnchanged) {
   OpenAndServe(0);
   const uint64_t aligned = (Remote(0) + 7) / 8 * 8;
   Packet add = To(Request(Op::kFetchAdd, 0), aligned, region_->rkey(), 0);
@@ -98,7 +99,7 @@ TEST_F(ResponderGuessTest, AnAtomicIsAnsweredAgainOnlyAsItWas) {
   EXPECT_EQ(Drawn(add), 0u);
 }
 
-TEST_F(ResponderGuessTest, ALaterConnectionOfTheQueuePairKnowsNothingOfTheOneBefore) {
+TEST_F(ResponderGuessTest, ALaterConnectionOfTheQueuePairKnowsNothingOfEarlierOnes) {
   OpenAndServe(1);
   ASSERT_TRUE(queue_pair_->Modify(QueuePairState::kReset, {}).ok());
   QueuePairAttributes attributes;

@@ -1,5 +1,5 @@
-// What a responder refuses, and how it says so: a peer's mistake or malice ends one connection and
-// nothing else.
+// A responder's refusals and their NAKs: a peer's mistake or malice ends one connection and nothing
+// else.
 #include <sys/mman.h>
 
 #include "gmock/gmock.h"
@@ -48,7 +48,7 @@ class ResponderRefusalTest : public OneNic {
   const std::vector<uint8_t> full_ = Bytes(kMtu, 1);
 };
 
-TEST_F(ResponderRefusalTest, MessagesThatAreNotWellFormed) {
+TEST_F(ResponderRefusalTest, MalformedMessagesAreRefused) {
   Open();
   ExpectRefused({Request(Op::kSendMiddle, 0, full_)}, kInvalidRequestNak);
   ExpectRefused({Request(Op::kSendLast, 0, full_)}, kInvalidRequestNak);
@@ -63,7 +63,7 @@ TEST_F(ResponderRefusalTest, MessagesThatAreNotWellFormed) {
   ExpectRefused({Write(Op::kWriteOnly, 0, 10, 11)}, kInvalidRequestNak);
 }
 
-TEST_F(ResponderRefusalTest, MemoryThatTheKeyDoesNotOpen) {
+TEST_F(ResponderRefusalTest, MemoryOutsideTheKeyIsRefused) {
   Open();
   const uint32_t key = region_->rkey();
   const uint64_t begin = Remote(0), end = Remote(0) + kMemory;
@@ -88,7 +88,7 @@ TEST_F(ResponderRefusalTest, MemoryThatTheKeyDoesNotOpen) {
   }
 }
 
-TEST_F(ResponderRefusalTest, AnAtomicOnMemoryThatTheKeyDoesNotOpen) {
+TEST_F(ResponderRefusalTest, AnAtomicOutsideTheKeyIsRefused) {
   Open();
   const uint64_t aligned = (Remote(0) + 7) / 8 * 8;
   ExpectRefused({To(Request(Op::kCompareSwap, 0), aligned, region_->rkey() + 1, 0)}, kRemoteAccessNak);
@@ -104,7 +104,7 @@ TEST_F(ResponderRefusalTest, AWriteThatIsTooLongIsRefusedBeforeItsFirstByte) {
   EXPECT_TRUE(MemoryHolds(0, before));
 }
 
-TEST_F(ResponderRefusalTest, RightsThatARegionDoesNotGive) {
+TEST_F(ResponderRefusalTest, RightsThatARegionLacksAreRefused) {
   Open();
   auto locked = domain_->RegisterMemory(absl::MakeSpan(memory_), kLocalWrite);
   const uint32_t key = (*locked)->rkey();
@@ -113,7 +113,7 @@ TEST_F(ResponderRefusalTest, RightsThatARegionDoesNotGive) {
   ExpectRefused({To(Request(Op::kFetchAdd, 0), Remote(0), key, 8)}, kRemoteAccessNak);
 }
 
-TEST_F(ResponderRefusalTest, RightsThatAQueuePairDoesNotGive) {
+TEST_F(ResponderRefusalTest, RightsThatAQueuePairLacksAreRefused) {
   queue_pair_options_.remote_access = kLocalRead;
   Open();
   const uint32_t key = region_->rkey();
@@ -122,9 +122,8 @@ TEST_F(ResponderRefusalTest, RightsThatAQueuePairDoesNotGive) {
   ExpectRefused({To(Request(Op::kFetchAdd, 0), Remote(0), key, 8)}, kInvalidRequestNak);
 }
 
-// No message has more packets than half of the PSNs: beyond that, new and old could not be told
-// apart.
-TEST_F(ResponderRefusalTest, AMessageLongerThanAnyMayBe) {
+// No message has more packets than half of the PSNs: beyond that, new and old packets look alike.
+TEST_F(ResponderRefusalTest, AMessageBeyondTheMaximumLengthIsRefused) {
   Open();
   constexpr size_t kHuge = (size_t{1} << 31) + kMtu;
   void* const memory = mmap(nullptr, kHuge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -137,20 +136,20 @@ TEST_F(ResponderRefusalTest, AMessageLongerThanAnyMayBe) {
   munmap(memory, kHuge);
 }
 
-TEST_F(ResponderRefusalTest, AKeyOfAnotherDomain) {
+TEST_F(ResponderRefusalTest, AKeyOfAnotherDomainIsRefused) {
   Open();
   auto other = *device_->CreateProtectionDomain();
   auto foreign = other->RegisterMemory(absl::MakeSpan(memory_), kAll);
   ExpectRefused({To(Request(Op::kReadRequest, 0), Remote(0), (*foreign)->rkey(), 8)}, kRemoteAccessNak);
 }
 
-TEST_F(ResponderRefusalTest, AnAtomicThatIsNotAligned) {
+TEST_F(ResponderRefusalTest, AnUnalignedAtomicIsRefused) {
   Open();
   const uint64_t aligned = (Remote(0) + 7) / 8 * 8;
   ExpectRefused({To(Request(Op::kFetchAdd, 0), aligned + 4, region_->rkey(), 8)}, kInvalidRequestNak);
 }
 
-TEST_F(ResponderRefusalTest, MoreReadsAtOnceThanAreServed) {
+TEST_F(ResponderRefusalTest, ReadsBeyondTheDepthAreRefused) {
   Open();
   fabric_.room = 0;
   const Packet reads[] = {To(Request(Op::kReadRequest, 0), Remote(0), region_->rkey(), 8),
@@ -163,13 +162,13 @@ TEST_F(ResponderRefusalTest, MoreReadsAtOnceThanAreServed) {
   EXPECT_EQ(TakeSent().back().packet.syndrome, kInvalidRequestNak);
 }
 
-TEST_F(ResponderRefusalTest, AMessageLongerThanItsReceive) {
+TEST_F(ResponderRefusalTest, AMessageLongerThanItsReceiveIsRefused) {
   Open();
   ExpectRefused({Request(Op::kSendOnly, 0, absl::MakeConstSpan(full_).first(101))}, kInvalidRequestNak);
   EXPECT_THAT(Outcomes(Poll()), ElementsAre(Pair(77, Status::kLocalLength)));
 }
 
-TEST_F(ResponderRefusalTest, AReceiveWhoseMemoryIsNotThere) {
+TEST_F(ResponderRefusalTest, AReceiveWithoutItsMemoryIsRefused) {
   Open();
   auto read_only = domain_->RegisterMemory(absl::MakeSpan(memory_), kLocalRead);
   for (const auto& [lkey, status] : {std::pair(region_->lkey() + 1, Status::kLocalProtection),
@@ -184,7 +183,7 @@ TEST_F(ResponderRefusalTest, AReceiveWhoseMemoryIsNotThere) {
   }
 }
 
-TEST_F(ResponderRefusalTest, TheNakComesAfterTheAnswersBeforeIt) {
+TEST_F(ResponderRefusalTest, TheNakFollowsEarlierAnswers) {
   Open();
   Arrive({To(Request(Op::kReadRequest, 0), Remote(0), region_->rkey(), 2 * kMtu),
           To(Request(Op::kReadRequest, 2), Remote(0), 0, 8)});
@@ -268,7 +267,7 @@ TEST_F(ResponderRefusalTest, PacketsForNobodyAreDroppedAndCounted) {
   EXPECT_EQ(counters.queue_pairs.packets_received, 0u);
 }
 
-TEST_F(ResponderRefusalTest, NoPacketWhateverItSaysDoesHarmOrGoesUncounted) {
+TEST_F(ResponderRefusalTest, EveryPacketIsHarmlessAndCounted) {
   Open();
   base::Random random(7);
   const auto payload = Bytes(5000, 1);

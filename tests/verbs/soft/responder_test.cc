@@ -1,5 +1,4 @@
-// What a responder does with requests that come in order, late, twice or with gaps, and what it
-// answers.
+// A responder's reaction to requests that come in order, late, twice or with gaps, and its answers.
 #include "lib/verbs/soft/rc/responder.h"
 
 #include "gmock/gmock.h"
@@ -54,7 +53,7 @@ TEST_F(ResponderTest, MessagesOfOneBatchAreAcknowledgedByOnePacket) {
   EXPECT_TRUE(MemoryHolds(1000, bytes));
 }
 
-TEST_F(ResponderTest, WhoDoesNotAskForAnAckGetsNone) {
+TEST_F(ResponderTest, AnAckIsSentOnlyWhereAskedFor) {
   Open();
   PostReceive(1, Piece(0, 1000));
   Arrive({WithoutAck(Request(Op::kSendOnly, 0))});
@@ -62,7 +61,7 @@ TEST_F(ResponderTest, WhoDoesNotAskForAnAckGetsNone) {
   EXPECT_EQ(Poll().size(), 1u);
 }
 
-TEST_F(ResponderTest, AGapIsToldOnceAndThenThereIsSilenceUntilItIsFilled) {
+TEST_F(ResponderTest, AGapIsReportedOnceUntilItIsFilled) {
   Open();
   for (uint64_t i = 0; i < 4; ++i) PostReceive(i, Piece(0, 10));
   Arrive({Request(Op::kSendOnly, 1), Request(Op::kSendOnly, 2)});
@@ -81,7 +80,7 @@ TEST_F(ResponderTest, AGapIsToldOnceAndThenThereIsSilenceUntilItIsFilled) {
   EXPECT_EQ(Poll().size(), 2u);
 }
 
-TEST_F(ResponderTest, ADuplicateIsAcknowledgedWithTheNewestPsnAndNotDoneAgain) {
+TEST_F(ResponderTest, ADuplicateIsAcknowledgedWithTheNewestPsnAndNotExecutedAgain) {
   Open();
   PostReceive(1, Piece(0, 10));
   PostReceive(2, Piece(0, 10));
@@ -148,7 +147,7 @@ TEST_F(ResponderTest, AReadIsAnsweredPacketByPacket) {
   EXPECT_EQ(whole, std::string(memory_.begin() + 10, memory_.begin() + 10 + 2 * kMtu + 7));
 }
 
-TEST_F(ResponderTest, AReadOfNothingIsAnsweredByOnePacketAndNoKeyIsLookedAt) {
+TEST_F(ResponderTest, AnEmptyReadIsAnsweredByOnePacketWithoutLookingAtAKey) {
   Open();
   Arrive({To(Request(Op::kReadRequest, 0), 0, 0, 0)});
   const auto sent = TakeSent();
@@ -156,7 +155,7 @@ TEST_F(ResponderTest, AReadOfNothingIsAnsweredByOnePacketAndNoKeyIsLookedAt) {
   EXPECT_EQ(sent[0].payload, "");
 }
 
-TEST_F(ResponderTest, AReadsAnswerAcknowledgesWhatCameBefore) {
+TEST_F(ResponderTest, AReadsAnswerAcknowledgesAllBeforeIt) {
   Open();
   const auto bytes = Bytes(8, 1);
   Arrive({To(Request(Op::kWriteOnly, 0, bytes), Remote(0), region_->rkey(), 8), Read(1, 0, 8)});
@@ -173,7 +172,7 @@ TEST_F(ResponderTest, AnAckDoesNotOvertakeTheReadBeforeIt) {
   EXPECT_THAT(Opcodes(TakeSent()), ElementsAre(Op::kReadResponseFirst, Op::kReadResponseLast, Op::kAcknowledge));
 }
 
-TEST_F(ResponderTest, AReadAskedAgainFromTheMiddleIsAnsweredFromThere) {
+TEST_F(ResponderTest, AReadRepeatedFromTheMiddleIsAnsweredFromThere) {
   Open();
   Arrive({Read(0, 0, 4 * kMtu)});
   TakeSent();
@@ -184,7 +183,7 @@ TEST_F(ResponderTest, AReadAskedAgainFromTheMiddleIsAnsweredFromThere) {
   EXPECT_EQ(sent[0].payload, std::string(memory_.begin() + 2 * kMtu, memory_.begin() + 3 * kMtu));
 }
 
-TEST_F(ResponderTest, AReadAskedAgainWhileItIsBeingAnsweredStartsOver) {
+TEST_F(ResponderTest, AReadRepeatedWhileItIsBeingAnsweredStartsOver) {
   Open();
   fabric_.room = 2;
   Arrive({Read(0, 0, 40 * kMtu)});
@@ -199,7 +198,7 @@ TEST_F(ResponderTest, AReadAskedAgainWhileItIsBeingAnsweredStartsOver) {
   EXPECT_LE(firsts, 2u);
 }
 
-TEST_F(ResponderTest, AnAtomicIsDoneOnceHoweverOftenItIsAsked) {
+TEST_F(ResponderTest, AnAtomicIsExecutedOnceHoweverOftenItIsRepeated) {
   Open();
   const uint64_t before = Word(64);
   Arrive({Add(0, 64, 5)});

@@ -10,7 +10,7 @@ namespace tokamak::verbs::soft {
 namespace {
 
 // From the paper and its reference implementation: the key and the messages are 00 01 02 ...
-TEST(SecretNumbersTest, SipHashIsTheOneThatWasPublished) {
+TEST(SecretNumbersTest, SipHashMatchesItsPublishedValues) {
   std::vector<uint8_t> message(15);
   std::iota(message.begin(), message.end(), uint8_t{0});
   constexpr uint64_t kKey0 = 0x0706050403020100, kKey1 = 0x0f0e0d0c0b0a0908;
@@ -31,7 +31,7 @@ TEST(SecretNumbersTest, PurposesOfOneSeedHaveNothingInCommon) {
   EXPECT_EQ(drawn.size(), 2000u);
 }
 
-TEST(SecretNumbersTest, ASealIsOfTheMessageAndNoNumberThatIsDrawn) {
+TEST(SecretNumbersTest, ASealDependsOnTheMessageAndDiffersFromDrawnNumbers) {
   SecretNumbers numbers(5, 1);
   const std::vector<uint8_t> first(8), second(9);
   EXPECT_EQ(numbers.Seal(first), numbers.Seal(first));
@@ -40,7 +40,7 @@ TEST(SecretNumbersTest, ASealIsOfTheMessageAndNoNumberThatIsDrawn) {
   EXPECT_NE(numbers.Seal(first), numbers.Next()) << "the first counter has the same bytes";
 }
 
-TEST(SecretNumbersTest, BelowIsBelow) {
+TEST(SecretNumbersTest, BelowStaysBelowItsBound) {
   SecretNumbers numbers(5, 1);
   std::set<uint64_t> drawn;
   for (int i = 0; i < 1000; ++i) drawn.insert(numbers.Below(10));

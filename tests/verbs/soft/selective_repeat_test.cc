@@ -62,7 +62,7 @@ class SelectiveRepeatTest : public OneNic {
   std::deque<std::vector<uint8_t>> payloads_;
 };
 
-TEST_F(SelectiveRepeatTest, WhatComesAfterAGapIsKeptAndThePeerToldWhichItIs) {
+TEST_F(SelectiveRepeatTest, PacketsAfterAGapAreKeptAndTheGapIsReported) {
   Open();
   for (uint64_t i = 0; i < 8; ++i) PostReceive(i, Piece(100 * i, 100));
   Arrive({Send(0), Send(2), Send(3), Send(5)});
@@ -94,7 +94,7 @@ TEST_F(SelectiveRepeatTest, WhatComesAfterAGapIsKeptAndThePeerToldWhichItIs) {
   ExpectAccounted();
 }
 
-TEST_F(SelectiveRepeatTest, OneThatIsKeptAndFindsNoReceiveIsAskedForAgain) {
+TEST_F(SelectiveRepeatTest, AKeptPacketThatFindsNoReceiveIsAskedForAgain) {
   Open();
   PostReceive(0, Piece(0, 100));
   Arrive({Send(1)});
@@ -118,7 +118,7 @@ TEST_F(SelectiveRepeatTest, AQueuePairInErrorKeepsNothing) {
   ExpectAccounted();
 }
 
-TEST_F(SelectiveRepeatTest, OnlyWhatIsMissingIsSentAgain) {
+TEST_F(SelectiveRepeatTest, OnlyMissingPacketsAreSentAgain) {
   Open();
   Post(Opcode::kSend, 1, Piece(0, 10 * kMtu));
   EXPECT_EQ(TakeSent().size(), 10u);
@@ -134,7 +134,7 @@ TEST_F(SelectiveRepeatTest, OnlyWhatIsMissingIsSentAgain) {
   EXPECT_EQ(counters().packets_retransmitted, 2u);
 }
 
-TEST_F(SelectiveRepeatTest, ARepeatThatIsLostTooIsForTheTimeOut) {
+TEST_F(SelectiveRepeatTest, ALostRepeatIsLeftToTheTimeOut) {
   Open();
   Post(Opcode::kSend, 1, Piece(0, 4 * kMtu));
   TakeSent();
@@ -146,7 +146,7 @@ TEST_F(SelectiveRepeatTest, ARepeatThatIsLostTooIsForTheTimeOut) {
   EXPECT_THAT(Outcomes(Poll()), ElementsAre(Pair(1, Status::kSuccess)));
 }
 
-TEST_F(SelectiveRepeatTest, ARequesterThatDoesNotRepeatAloneGoesBack) {
+TEST_F(SelectiveRepeatTest, ARequesterWithoutSelectiveRepeatGoesBack) {
   device_options_.selective_repeat = false;
   Open();
   Post(Opcode::kSend, 1, Piece(0, 4 * kMtu));
@@ -155,7 +155,7 @@ TEST_F(SelectiveRepeatTest, ARequesterThatDoesNotRepeatAloneGoesBack) {
   EXPECT_THAT(Psns(TakeSent()), ElementsAre(0xffffffu, 0u, 1u));
 }
 
-TEST_F(SelectiveRepeatTest, WhereReadsAreOutstandingItGoesBack) {
+TEST_F(SelectiveRepeatTest, ARequesterWithOutstandingReadsGoesBack) {
   Open();
   Post(Opcode::kSend, 1, Piece(0, 2 * kMtu));
   Post(Opcode::kRead, 2, Piece(2 * kMtu, kMtu));

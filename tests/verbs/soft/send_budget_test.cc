@@ -1,5 +1,5 @@
-// What all queue pairs of a NIC may have unacknowledged together: the buffer that they meet in is
-// one.
+// The bound on unacknowledged packets of all queue pairs of a NIC together: they meet in one
+// buffer.
 #include <algorithm>
 
 #include "gmock/gmock.h"
@@ -9,7 +9,7 @@
 namespace tokamak::verbs::soft {
 namespace {
 
-// The first queue pair WRITEs, the second SENDs: so that their packets can be told apart.
+// The first queue pair WRITEs, the second SENDs, so that their packets differ.
 class SendBudgetTest : public OneNic {
  protected:
   static constexpr uint32_t kBudget = 16;
@@ -40,7 +40,7 @@ class SendBudgetTest : public OneNic {
   std::unique_ptr<QueuePair> second_;
 };
 
-TEST_F(SendBudgetTest, WhereAllIsTakenAndNothingComesBackEachMaySendOnePacket) {
+TEST_F(SendBudgetTest, WithAllRoomTakenEachQueuePairMaySendOnePacket) {
   OpenBoth();
   Post(Opcode::kWrite, 1, Piece(0, 2 * kBudget * kMtu));
   EXPECT_EQ(Count(), std::make_pair(long{kBudget}, 0L));
@@ -52,7 +52,7 @@ TEST_F(SendBudgetTest, WhereAllIsTakenAndNothingComesBackEachMaySendOnePacket) {
   EXPECT_EQ(Count(), std::make_pair(0L, 0L)) << "one, until something is acknowledged";
 }
 
-TEST_F(SendBudgetTest, WhereAcknowledgementsComeNobodySendsBeforeItsTurn) {
+TEST_F(SendBudgetTest, WhileAcknowledgementsComeNoQueuePairSendsBeforeItsTurn) {
   OpenBoth();
   Post(Opcode::kWrite, 1, Piece(0, 4 * kBudget * kMtu));
   Count();
@@ -70,7 +70,7 @@ TEST_F(SendBudgetTest, WhereAcknowledgementsComeNobodySendsBeforeItsTurn) {
   }
 }
 
-TEST_F(SendBudgetTest, WhoeverSendsTheLastThatMayGoAsksForAnAcknowledgement) {
+TEST_F(SendBudgetTest, TheLastPacketThatMayGoAsksForAnAcknowledgement) {
   OpenBoth();
   Post(Opcode::kWrite, 1, Piece(0, 10 * kMtu));
   TakeSent();
@@ -80,7 +80,7 @@ TEST_F(SendBudgetTest, WhoeverSendsTheLastThatMayGoAsksForAnAcknowledgement) {
   EXPECT_TRUE(sent.back().packet.ack_request);
 }
 
-TEST_F(SendBudgetTest, WhereRoomIsScarceEachHasAnAcknowledgementToWaitFor) {
+TEST_F(SendBudgetTest, WithScarceRoomEachQueuePairAwaitsAnAcknowledgement) {
   OpenBoth();
   PostSecond(3 * kMtu);
   EXPECT_FALSE(TakeSent().front().packet.ack_request) << "there is room";
@@ -98,7 +98,7 @@ TEST_F(SendBudgetTest, WhereRoomIsScarceEachHasAnAcknowledgementToWaitFor) {
   EXPECT_FALSE(sent[1].packet.ack_request) << "one is enough";
 }
 
-TEST_F(SendBudgetTest, WhereRoomIsScarceWhatIsSentAgainAsksAgain) {
+TEST_F(SendBudgetTest, WithScarceRoomARepeatedPacketAsksAgain) {
   OpenBoth();
   PostSecond(12 * kMtu);
   TakeSent();
@@ -113,7 +113,7 @@ TEST_F(SendBudgetTest, WhereRoomIsScarceWhatIsSentAgainAsksAgain) {
   EXPECT_TRUE(again.front().packet.ack_request) << "what was asked may be lost as well";
 }
 
-TEST_F(SendBudgetTest, RoomGoesToThoseThatWaitNotToWhoWasAcknowledged) {
+TEST_F(SendBudgetTest, RoomGoesToWaitingQueuePairsNotToTheAcknowledgedOne) {
   OpenBoth();
   Post(Opcode::kWrite, 1, Piece(0, 2 * kBudget * kMtu));
   Count();

@@ -99,7 +99,7 @@ class ServiceResolutionTest : public ::testing::Test {
     return With(nic, [](ServiceResolution& services) { return services.answers_kept(); });
   }
 
-  // What a stranger would send to b_.
+  // A request to b_ as a stranger would send it.
   static SidrReqMad StrangersReq(uint16_t host, uint32_t id) {
     SidrReqMad req;
     req.request_id = id;
@@ -121,7 +121,7 @@ class ServiceResolutionTest : public ::testing::Test {
   std::shared_ptr<FakeNic> b_;
 };
 
-TEST_F(ServiceResolutionTest, WhoAsksLearnsTheQueuePairThatServes) {
+TEST_F(ServiceResolutionTest, AnAskerLearnsTheQueuePairThatServes) {
   Server server;
   Asker asker;
   ASSERT_EQ(Listen(*b_, server).value(), kPort);
@@ -147,7 +147,7 @@ TEST_F(ServiceResolutionTest, WhoAsksLearnsTheQueuePairThatServes) {
   EXPECT_EQ(asker.told, 1);
 }
 
-TEST_F(ServiceResolutionTest, WhoServesMayRefuse) {
+TEST_F(ServiceResolutionTest, AListenerMayRefuse) {
   Server server;
   Asker asker;
   ASSERT_TRUE(Listen(*b_, server).ok());
@@ -160,7 +160,7 @@ TEST_F(ServiceResolutionTest, WhoServesMayRefuse) {
   EXPECT_EQ(asker.rep->status, SidrStatus::kNoQueuePair);
 }
 
-TEST_F(ServiceResolutionTest, APortWhereNobodyListensIsSaidToBeNone) {
+TEST_F(ServiceResolutionTest, APortWithoutAListenerIsReported) {
   Server server;
   Asker asker;
   ASSERT_TRUE(Listen(*b_, server, kPort + 1).ok());
@@ -170,7 +170,7 @@ TEST_F(ServiceResolutionTest, APortWhereNobodyListensIsSaidToBeNone) {
   EXPECT_EQ(asker.rep->status, SidrStatus::kUnsupportedService);
 }
 
-TEST_F(ServiceResolutionTest, PortsOfConnectionsAreOthers) {
+TEST_F(ServiceResolutionTest, PortsOfConnectionsAreSeparate) {
   const auto listener = b_->manager->Listen(b_->owner, At(*b_), [](std::unique_ptr<ConnectionRequest>) {});
   ASSERT_TRUE(listener.ok());
   Server server;
@@ -196,7 +196,7 @@ TEST_F(ServiceResolutionTest, AQuestionIsRepeatedUntilNobodyCanBeExpectedToAnswe
   for (const Mad& mad : wire_.sent) EXPECT_EQ(EncodeMad(mad), EncodeMad(wire_.sent.front()));
 }
 
-TEST_F(ServiceResolutionTest, ARepeatedQuestionGetsTheSameAnswerAndIsToldOnce) {
+TEST_F(ServiceResolutionTest, ARepeatedQuestionGetsTheSameAnswerAndIsReportedOnce) {
   Server server;
   Asker asker;
   int answers = 0;
@@ -216,7 +216,7 @@ TEST_F(ServiceResolutionTest, ARepeatedQuestionGetsTheSameAnswerAndIsToldOnce) {
   EXPECT_GT(answers, 3);
 }
 
-TEST_F(ServiceResolutionTest, AForgottenAskerIsToldNothing) {
+TEST_F(ServiceResolutionTest, AForgottenAskerGetsNoAnswer) {
   Server server;
   auto asker = std::make_unique<Asker>();
   ASSERT_TRUE(Listen(*b_, server).ok());
@@ -229,7 +229,7 @@ TEST_F(ServiceResolutionTest, AForgottenAskerIsToldNothing) {
   EXPECT_EQ(wire_.Names(), "SIDR_REQ SIDR_REP");
 }
 
-TEST_F(ServiceResolutionTest, AListenerThatLeavesRefusesWhatItDoesNotKnowOf) {
+TEST_F(ServiceResolutionTest, AListenerThatLeavesRefusesUnknownRequests) {
   Server server;
   Asker first;
   Asker second;
@@ -335,7 +335,7 @@ TEST_F(ServiceResolutionTest, AnswersThatAreRememberedAreBounded) {
   EXPECT_EQ(AnswersKept(*b_), 0u);
 }
 
-TEST_F(ServiceResolutionTest, WhatNoPeerCouldHaveIsNotAsked) {
+TEST_F(ServiceResolutionTest, AnAddressThatNoPeerCanHaveIsNotAsked) {
   Asker asker;
   EXPECT_EQ(Ask(*a_, asker, FakeAddress(2, 0)).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Ask(*a_, asker, Address::Parse("[fd00::1]:7").value()).code(), absl::StatusCode::kInvalidArgument);

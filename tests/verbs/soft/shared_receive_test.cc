@@ -110,7 +110,7 @@ TEST_F(SharedReceiveTest, SlotsAreUsedAgainAndAgain) {
   }
 }
 
-TEST_F(SharedReceiveTest, WhatAQueuePairTookIsFreeAgainWhenItGoes) {
+TEST_F(SharedReceiveTest, SlotsThatAQueuePairTookAreFreeAgainWhenItGoes) {
   OpenShared(2);
   for (const char* how : {"not polled", "not completed", "not completed, reset"}) {
     SCOPED_TRACE(how);
@@ -136,7 +136,7 @@ TEST_F(SharedReceiveTest, WhatAQueuePairTookIsFreeAgainWhenItGoes) {
 }
 
 // A completion queue as deep as the shared queue is never overrun, whoever goes when.
-TEST_F(SharedReceiveTest, AQueuePairThatGoesFreesNothingThatWaitsForOthers) {
+TEST_F(SharedReceiveTest, AQueuePairThatGoesFreesNoSlotOfOthers) {
   OpenShared(4);
   queue_pair_.reset();
   completions_ = *device_->CreateCompletionQueue(loop_, 4, [] {});
@@ -218,7 +218,7 @@ TEST_F(SharedReceiveTest, ADuplicateTakesNoReceive) {
   EXPECT_THAT(Outcomes(Poll()), ElementsAre(Pair(2, Status::kSuccess)));
 }
 
-TEST_F(SharedReceiveTest, AQueuePairThatEndsFlushesWhatItIsFillingAndNoMore) {
+TEST_F(SharedReceiveTest, AQueuePairThatEndsFlushesOnlyTheReceiveThatItFills) {
   OpenShared(4);
   MustPost(1, 3);
   Arrive(*queue_pair_, Request(Op::kSendFirst, 0, full_));
@@ -261,7 +261,7 @@ TEST_F(SharedReceiveTest, APeerThatNeverEndsItsMessageHoldsOneReceive) {
   EXPECT_THAT(Outcomes(Poll()), ElementsAre(Pair(1, Status::kFlushed))) << "a message inside a message";
 }
 
-TEST_F(SharedReceiveTest, TheLimitIsToldOnceWhenAReceiveIsTaken) {
+TEST_F(SharedReceiveTest, TheLimitIsReportedOnceWhenAReceiveIsTaken) {
   OpenShared(8);
   Watch();
   MustPost(1, 4);
@@ -280,7 +280,7 @@ TEST_F(SharedReceiveTest, TheLimitIsToldOnceWhenAReceiveIsTaken) {
   EXPECT_EQ(low_.size(), 1u) << "disarmed";
 }
 
-TEST_F(SharedReceiveTest, ALimitThatIsReachedAlreadyIsToldAtOnce) {
+TEST_F(SharedReceiveTest, ALimitThatIsReachedAlreadyIsReportedAtOnce) {
   OpenShared(8);
   Watch();
   MustPost(1, 2);
@@ -291,7 +291,7 @@ TEST_F(SharedReceiveTest, ALimitThatIsReachedAlreadyIsToldAtOnce) {
   EXPECT_TRUE(absl::IsInvalidArgument(shared_->Arm(9))) << "more than it can hold";
 }
 
-TEST_F(SharedReceiveTest, AHandlerThatArmsAgainIsToldAgainInATaskOfItsOwn) {
+TEST_F(SharedReceiveTest, AHandlerThatArmsAgainRunsAgainInATaskOfItsOwn) {
   OpenShared(8);
   Watch();
   int deep = 0;
@@ -307,7 +307,7 @@ TEST_F(SharedReceiveTest, AHandlerThatArmsAgainIsToldAgainInATaskOfItsOwn) {
   EXPECT_EQ(low_.size(), 3u);
 }
 
-TEST_F(SharedReceiveTest, OfAQueueThatWasDroppedNobodyHears) {
+TEST_F(SharedReceiveTest, ADroppedQueueReportsNothing) {
   OpenShared(8);
   auto second = *domain_->CreateSharedReceiveQueue(8, 1);
   Watch();
@@ -337,7 +337,7 @@ TEST_F(SharedReceiveTest, DroppingTheQueueEndsItsQueuePairs) {
   EXPECT_THAT(Poll(), IsEmpty());
 }
 
-TEST_F(SharedReceiveTest, WhatDoesNotBelongTogetherIsRefused) {
+TEST_F(SharedReceiveTest, ImpossibleSizesAndForeignObjectsAreRefused) {
   OpenShared(4);
   EXPECT_TRUE(absl::IsInvalidArgument(domain_->CreateSharedReceiveQueue(0, 1).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(

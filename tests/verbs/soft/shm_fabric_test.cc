@@ -161,7 +161,7 @@ TYPED_TEST(OneMachineTest, AQuestionReachesTheNicThatServesAndItsAnswerTheOneTha
   EXPECT_TRUE(first.port().Serve(ServiceId(PortSpace::kTcp, 7000)).ok());
 }
 
-TYPED_TEST(OneMachineTest, AnotherTakesOverWhenOneGoes) {
+TYPED_TEST(OneMachineTest, AnotherNicTakesOverWhenOneGoes) {
   auto first = std::make_unique<typename TestFixture::Nic>(this->loop, kHere);
   typename TestFixture::Nic second(this->loop, kHere), third(this->loop, kHere), far(this->loop, kThere);
   const Bytes payload(100, 1);
@@ -169,7 +169,7 @@ TYPED_TEST(OneMachineTest, AnotherTakesOverWhenOneGoes) {
   const Packet to_third = this->Make(third, kHere, payload);
   const uint32_t index = first->port().numbers().index();
   first->Unplug();
-  // What comes before somebody has taken over is lost, as in a network.
+  // Packets are lost, as in a network, until another NIC has taken over.
   ASSERT_TRUE(this->WaitFor([&] {
     far.port().Send({&to_second, 1});
     far.port().Send({&to_third, 1});
@@ -182,7 +182,7 @@ TYPED_TEST(OneMachineTest, AnotherTakesOverWhenOneGoes) {
   EXPECT_TRUE(this->WaitFor([&] { return !next.received().empty(); }));
 }
 
-TYPED_TEST(OneMachineTest, WhatIsForNobodyIsLost) {
+TYPED_TEST(OneMachineTest, APacketForNobodyIsLost) {
   typename TestFixture::Nic only(this->loop, kHere);
   const Bytes payload(10);
   Packet packet = this->Make(only, kHere, payload);
@@ -232,7 +232,7 @@ TEST_F(ShmFabricTest, ASenderThatFillsTheRingIsToldWhenThereIsRoom) {
   EXPECT_EQ(from.port().Send({&packet, 1}), 1u);
 }
 
-// Who connects and says something else than what is agreed is dropped, and others are served.
+// A program that connects and breaks the protocol is dropped, and others are served.
 TEST_F(ShmFabricTest, AStrangerIsDropped) {
   Nic nic(loop, kHere), sender(loop, kThere);
   const std::string name = NicName(nic.port().address(), nic.port().numbers().index());
@@ -248,7 +248,7 @@ TEST_F(ShmFabricTest, AStrangerIsDropped) {
   EXPECT_TRUE(WaitFor([&] { return !nic.received().empty(); }));
 }
 
-TEST_F(ShmFabricTest, WhatAStrangerSendsAlongIsClosed) {
+TEST_F(ShmFabricTest, DescriptorsOfAStrangerAreClosed) {
   Nic nic(loop, kHere);
   const os::FileDescriptor stranger =
       ConnectName(SOCK_SEQPACKET, NicName(nic.port().address(), nic.port().numbers().index()));
@@ -280,7 +280,7 @@ int ConnectAsSomebodyElse(const std::string& name) {
   return poll(&ended, 1, 20'000) == 1 && (ended.revents & (POLLRDHUP | POLLHUP)) != 0 ? 0 : 1;
 }
 
-TEST_F(ShmFabricTest, AProgramOfAnotherUserIsSentAway) {
+TEST_F(ShmFabricTest, AProgramOfAnotherUserIsRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
   Nic nic(loop, kHere);
   const std::string name = NicName(nic.port().address(), nic.port().numbers().index());
@@ -294,7 +294,7 @@ TEST_F(ShmFabricTest, AProgramOfAnotherUserIsSentAway) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-TEST_F(ShmFabricTest, ANameOfAnotherUserIsNotSpokenWith) {
+TEST_F(ShmFabricTest, ASocketOfAnotherUserIsNotUsed) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be somebody else";
   int held[2];
   ASSERT_EQ(pipe2(held, O_CLOEXEC), 0);
@@ -324,7 +324,7 @@ TEST_F(ShmFabricTest, ANameOfAnotherUserIsNotSpokenWith) {
 }
 
 // A program closes its link, keeps the memory, and goes on writing whenever some was read.
-TEST_F(ShmFabricTest, AClosedLinkIsReadToWhereItWasThenAndNoFurther) {
+TEST_F(ShmFabricTest, AClosedLinkIsReadUpToWhereItWasClosed) {
   constexpr uint64_t kRecords = 1000;
   int taken = 0;
   std::function<void()> write_more;
@@ -370,8 +370,8 @@ TEST_F(ShmFabricTest, AClosedLinkIsReadToWhereItWasThenAndNoFurther) {
   EXPECT_LT(taken, 20'000);
 }
 
-// Nothing is asked of the kernel while both sides look by themselves; who waits is woken once.
-TEST_F(ShmFabricTest, OnlyWhoWaitsIsWoken) {
+// The kernel is not called while both sides poll; a waiting side is woken once.
+TEST_F(ShmFabricTest, OnlyWaitingEndsAreWoken) {
   os::EpollLoop reading;
   Nic from(loop, kThere), to(reading, kHere);
   const Bytes payload(64);

@@ -45,7 +45,7 @@ class ShmRingTest : public testing::Test {
   RingReader reader;
 };
 
-TEST_F(ShmRingTest, WhatIsWrittenIsReadInOrderManyTimesRound) {
+TEST_F(ShmRingTest, RecordsAreReadInOrderManyTimesRound) {
   std::deque<Bytes> expected;
   uint64_t written = 0;
   while (written < 20 * uint64_t{kRingBytes} || !expected.empty()) {
@@ -138,7 +138,7 @@ TEST_F(ShmRingTest, AWriterThatGoesOnWithoutRoomBreaksTheRing) {
   EXPECT_TRUE(reader.broken()) << "nothing was released yet";
 }
 
-TEST_F(ShmRingTest, WhatComesAfterTheEndIsNotRead) {
+TEST_F(ShmRingTest, BytesAfterTheEndAreNotRead) {
   ASSERT_TRUE(Write(Bytes(8)));
   writer.Publish();
   reader.End();

@@ -23,7 +23,7 @@ using Bytes = std::vector<uint8_t>;
 
 inline Address Parse(const std::string& text) { return Address::Parse(text).value(); }
 
-// What of a packet is looked at after its callback is over.
+// The parts of a packet that tests look at after its callback is over.
 struct Received {
   Packet packet;
   Bytes payload;

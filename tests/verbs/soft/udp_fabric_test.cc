@@ -60,7 +60,7 @@ TEST_F(UdpFabricTest, OneBatchMayGoToManyPeers) {
   }
 }
 
-TEST_F(UdpFabricTest, WhatArrivesTogetherIsHandedOverTogether) {
+TEST_F(UdpFabricTest, PacketsThatArriveTogetherAreHandedOverTogether) {
   TestNic a(loop, "127.0.0.1");
   TestNic b(loop, "127.0.0.2");
   const Bytes payload = RandomBytes(1024);
@@ -204,7 +204,7 @@ TEST_F(UdpFabricTest, NoiseIsCountedByReasonAndNeverHandedOver) {
   EXPECT_EQ(counters.Dropped(UdpDrop::kIcrc) + counters.Dropped(UdpDrop::kMalformed), 205u);
 }
 
-TEST_F(UdpFabricTest, ASmallReceiveBufferLosesPacketsAndSaysSo) {
+TEST_F(UdpFabricTest, ASmallReceiveBufferLosesPacketsAndReportsIt) {
   UdpFabricOptions options;
   options.socket.receive_buffer = 65536;
   TestNic a(loop, "127.0.0.1");
@@ -234,7 +234,7 @@ TEST_F(UdpFabricTest, TheReceiveWindowFits) {
   EXPECT_EQ(b.counters().Dropped(UdpDrop::kSocketBuffer), 0u);
 }
 
-TEST_F(UdpFabricTest, WhatCannotBeSentIsDroppedAndCounted) {
+TEST_F(UdpFabricTest, UnsendablePacketsAreDroppedAndCounted) {
   TestNic a(loop, "127.0.0.1");
   TestNic b(loop, "127.0.0.2");
   const Bytes payload = RandomBytes(100);
@@ -268,7 +268,7 @@ TEST_F(UdpFabricTest, AReceiverMayDropItsPortInTheMiddleOfABatch) {
   EXPECT_EQ(batches, 1);
 }
 
-TEST_F(UdpFabricTest, APortSaysWhatFits) {
+TEST_F(UdpFabricTest, APortReportsItsMtuAndReceiveWindow) {
   TestNic a(loop, "127.0.0.1");
   EXPECT_EQ(a.port().max_mtu(), 4096u);
   EXPECT_GE(a.port().receive_window(), 64u * 4096);

@@ -116,7 +116,7 @@ class UdpPortsTest : public testing::Test {
   os::EpollLoop loop_;
 };
 
-// What `tok up --udp-port 4830` starts.
+// The devices that `tok up --udp-port 4830` starts.
 TEST_F(UdpPortsTest, DevicesAtTheSameOtherPortMeetWithoutNamingIt) {
   Host a(loop_, "soft:udp@127.0.0.2:4830");
   Host b(loop_, "soft:udp@127.0.0.3:4830");
@@ -151,7 +151,7 @@ TEST_F(UdpPortsTest, OnlyAPortThatIsNotRocesIsPartOfADevicesAddress) {
   EXPECT_EQ(other.device().address(), Parse("127.0.0.2@4830"));
 }
 
-TEST_F(UdpPortsTest, AListenerIsNotAtAnotherUdpPortThanItsDevice) {
+TEST_F(UdpPortsTest, AListenerHasTheUdpPortOfItsDevice) {
   Host host(loop_, "soft:udp@127.0.0.2:4830");
   const auto listen = [&](const std::string& address) {
     return host.device().connection_manager().Listen(loop_, Parse(address), [](auto) {}).status().code();

@@ -1,4 +1,4 @@
-// What a UDP socket for RoCEv2 refuses, and that it says why.
+// Refusals of a UDP socket for RoCEv2, and their reasons.
 #include "lib/verbs/soft/udp/udp_socket.h"
 
 #include <string>
@@ -20,7 +20,7 @@ TEST(UdpSocketTest, BindsRocesPortUnlessAnotherIsGiven) {
   EXPECT_EQ(Open("127.0.0.1:4800")->local, Address::Parse("127.0.0.1:4800").value());
 }
 
-TEST(UdpSocketTest, ATakenPortIsNamedWithWhoMayHaveIt) {
+TEST(UdpSocketTest, ATakenPortIsReportedWithItsLikelyOwner) {
   const absl::StatusOr<UdpSocket> first = Open("127.0.0.1");
   ASSERT_TRUE(first.ok()) << first.status();
   const absl::Status status = Open("127.0.0.1").status();
@@ -29,7 +29,7 @@ TEST(UdpSocketTest, ATakenPortIsNamedWithWhoMayHaveIt) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("Soft-RoCE"));
 }
 
-TEST(UdpSocketTest, AnAddressOfAnotherMachineIsRefusedWithThoseOfThisOne) {
+TEST(UdpSocketTest, AnAddressOfAnotherMachineIsRefusedWithTheAddressesOfThisOne) {
   for (const char* address : {"203.0.113.1", "[2001:db8::1]"}) {
     const absl::Status status = Open(address).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << status;

@@ -19,7 +19,7 @@ bool AwaitCarrier(const char* interface) {
                             ") in *'state UP'*) exit 0;; esac; sleep 0.05; done; exit 1"));
 }
 
-// What the kernel or the user lacks.
+// Returns the part that the kernel or the user lacks.
 std::string MakeRight(const std::string& main_thread) {
   if (absl::Status s = tests::EnterOwnNetwork(); !s.ok()) return s.ToString();
   if (!Shell("ip link add right mtu 9000 type veth peer name left mtu 9000 netns " + main_thread)) return "veth";

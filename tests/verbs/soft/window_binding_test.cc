@@ -104,7 +104,7 @@ TEST_F(WindowBindingTest, ARegionThatGoesInTheMiddleOfAWriteEndsIt) {
   EXPECT_TRUE(MemoryHolds(kMtu, before));
 }
 
-TEST_F(WindowBindingTest, ABindIsCarriedOutOnceHoweverOftenWhatIsBeforeItIsSent) {
+TEST_F(WindowBindingTest, ABindIsCarriedOutOnceHoweverOftenEarlierRequestsAreSent) {
   OpenWithWindow();
   Post(Opcode::kSend, 1, Piece(0, 10));
   ASSERT_TRUE(PostRequest(BindRequest(2, 1000, 500, kRemoteWrite)).ok());

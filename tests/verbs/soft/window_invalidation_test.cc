@@ -97,7 +97,7 @@ TEST_F(WindowInvalidationTest, AKeyThatIsNoWindowOfThisQueuePairCannotBeHandedBa
     EXPECT_THAT(Outcomes(Poll()), ElementsAre(Pair(7, Status::kFlushed)));
     EXPECT_TRUE(MemoryHolds(0, before));
   }
-  // What they named still works.
+  // Their windows still work.
   queue_pair_ = std::move(binder);
   Arrive({WriteTo(0, 0, foreign)});
   EXPECT_EQ(TakeSent().back().packet.syndrome, kAck);

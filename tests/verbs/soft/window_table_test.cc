@@ -1,4 +1,4 @@
-// What the keys of memory windows open: to whom, where, and until when.
+// The reach of memory windows' keys: for whom, where, and until when.
 #include <set>
 #include <vector>
 
@@ -51,7 +51,7 @@ TEST_F(WindowTableTest, AWindowsKeyIsNoLocalKey) {
   EXPECT_FALSE(keys_.LocalAllows(1, {memory_.data(), 1, window_.key}, false));
 }
 
-TEST_F(WindowTableTest, WhatMayNotBeBoundIsNot) {
+TEST_F(WindowTableTest, AForbiddenBindIsRefused) {
   const uint32_t plain = keys_.Add(1, RegionMemory(absl::MakeSpan(memory_)), kLocalWrite | kRemoteWrite);
   const uint32_t readable = keys_.Add(1, RegionMemory(absl::MakeSpan(memory_)), kWindowBind);
   const uint32_t foreign = keys_.Add(2, RegionMemory(absl::MakeSpan(memory_)), kWindowed);
@@ -135,7 +135,7 @@ TEST_F(WindowTableTest, ARegionThatIsChangedKeepsItsKeyAndClosesItsWindows) {
   EXPECT_TRUE(keys_.LocalAllows(2, {other.data(), 1, region_}, true));
 }
 
-TEST_F(WindowTableTest, ARegionWithABaseIsNamedFromThereOn) {
+TEST_F(WindowTableTest, ARegionWithABaseIsAddressedFromItsBase) {
   constexpr uint64_t kBase = 0x7000;
   const uint32_t region = keys_.Add(1, RegionMemory(absl::MakeSpan(memory_), kBase), kWindowed | kRemoteWrite);
   EXPECT_EQ(keys_.Remote({1, 7}, region, kBase + 10, 990, kRemoteWrite), memory_.data() + 10);
@@ -156,7 +156,7 @@ TEST_F(WindowTableTest, ARegionWithABaseIsNamedFromThereOn) {
   EXPECT_EQ(keys_.Remote({1, 7}, region, 2 * kBase + 10, 1, kRemoteWrite), memory_.data() + 10);
 }
 
-TEST_F(WindowTableTest, PeersCountFromZeroInAWindowThatIsBoundSo) {
+TEST_F(WindowTableTest, PeersCountFromZeroInAZeroBasedWindow) {
   const uint32_t region = keys_.Add(1, RegionMemory(absl::MakeSpan(memory_), 0), kWindowed);
   EXPECT_FALSE(keys_.Bind({1, 7}, {window_, region, 951, 50, kRemoteWrite, true}));
   ASSERT_TRUE(keys_.Bind({1, 7}, {window_, region, 950, 50, kRemoteWrite, true}));
@@ -165,13 +165,13 @@ TEST_F(WindowTableTest, PeersCountFromZeroInAWindowThatIsBoundSo) {
   EXPECT_EQ(keys_.Remote({1, 7}, window_.key, 1, 50, kRemoteWrite), nullptr);
 }
 
-TEST_F(WindowTableTest, OfAKeyThatIsChosenTheLastByteMayDiffer) {
+TEST_F(WindowTableTest, TheLastByteOfAChosenKeyMayDiffer) {
   EXPECT_TRUE(KeyTable::MayFollow(0x1234, 0x1235));
   EXPECT_TRUE(KeyTable::MayFollow(0x12ff, 0x1200));
   EXPECT_FALSE(KeyTable::MayFollow(0x12ff, 0x1300));
 }
 
-TEST_F(WindowTableTest, ABindThatComesAfterItsWindowWentBindsNobodyElses) {
+TEST_F(WindowTableTest, ABindThatComesAfterItsWindowWentBindsNoOther) {
   WindowId late = window_;
   late.key = keys_.NextKey(late.key);
   keys_.RemoveWindow(window_);

@@ -193,7 +193,7 @@ TEST(WireTest, DecodesTheAcknowledgementThatTheKernelSent) {
   EXPECT_EQ(ReceivedIcrc(datagram), 0xaa1ce1bcu);
 }
 
-TEST(WireTest, ACongestionNotificationHasBecnAndSixteenBytesOfNothing) {
+TEST(WireTest, ACongestionNotificationHasBecnAndSixteenZeroBytes) {
   Packet packet;
   packet.opcode = PacketOpcode::kCongestionNotification;
   packet.destination = 0x123;
@@ -205,7 +205,7 @@ TEST(WireTest, ACongestionNotificationHasBecnAndSixteenBytesOfNothing) {
   ExpectEqual(packet, back);
 }
 
-TEST(WireTest, EthernetBytesAreThoseOfTheWholeFrameAndItsGap) {
+TEST(WireTest, EthernetBytesCountTheWholeFrameAndItsGap) {
   const Bytes payload(1001);
   Packet packet;
   packet.peer = *Address::Parse("10.0.0.2");
@@ -306,7 +306,7 @@ TEST(WireTest, EachDropHasItsReason) {
   EXPECT_EQ(result(bad), DecodeResult::kPayloadTooLong);
 }
 
-TEST(WireTest, DecodesWhateverComesWithinItsBounds) {
+TEST(WireTest, DecodesAnyBytesWithinTheirBounds) {
   base::Random random(4);
   uint64_t accepted = 0;
   for (int round = 0; round < 200000; ++round) {
@@ -326,8 +326,7 @@ TEST(WireTest, DecodesWhateverComesWithinItsBounds) {
       ASSERT_GE(packet.payload[0].data, datagram.data() + kBthLength);
       ASSERT_LE(packet.payload[0].data + packet.payload[0].length, datagram.data() + datagram.size() - kIcrcLength);
     }
-    // What was accepted means one thing only: encoded again, the same headers but for the bits that
-    // carry nothing.
+    // An accepted packet is unambiguous: encoded again, the same headers except for unused bits.
     Packet again;
     Bytes encoded = Serialise(packet);
     ASSERT_EQ(Decode(encoded, &again), DecodeResult::kOk);
