@@ -17,6 +17,7 @@ SYSTEM = (
     "lib/directory/redis",
     "lib/os/",
     "lib/verbs/ibv/",
+    "lib/verbs/open/",
     "lib/verbs/soft/shared",
     "lib/verbs/soft/shm",
     "lib/verbs/soft/udp",

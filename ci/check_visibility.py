@@ -28,6 +28,7 @@ LAW = {
     "lib/verbs/soft/udp": ["lib/base", "lib/os", "lib/verbs", "lib/verbs/soft"],
     "lib/verbs/soft/shm": ["lib/base", "lib/os", "lib/verbs", "lib/verbs/soft"],
     "lib/verbs/soft/shared": ["lib/base", "lib/os", "lib/verbs", "lib/verbs/soft", "lib/verbs/soft/shm", "lib/verbs/soft/udp"],
+    "lib/verbs/open": ["lib/base", "lib/os", "lib/verbs", "lib/verbs/ibv", "lib/verbs/soft", "lib/verbs/soft/udp"],
     "lib/verbs/kernel": [
         "lib/base",
         "lib/os",
@@ -56,7 +57,7 @@ LAW["sim/ns3"] = IMPLEMENTATIONS + ["sim"]
 # Users' programs.
 LAW["examples"] = ["lib/base"]
 LAW["examples/checkpoint"] = LAW["examples/kv_cache"] = ["examples", "lib/base"]
-LAW["examples/patterns"] = ["examples", "lib/base", "lib/verbs"]  # of verbs, without a store
+LAW["examples/patterns"] = ["examples", "lib/base", "lib/os", "lib/verbs", "lib/verbs/open"]  # of verbs, without a store
 LAW["tests"] = None  # Tests may see everything, and nothing else may see them.
 PUBLIC = "include/tokamak"
 
