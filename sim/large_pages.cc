@@ -12,8 +12,8 @@ namespace {
 
 constexpr uintptr_t kPage = 2 << 20;
 
-// Addresses that malloc takes at once, of which only those that are used cost memory. What is
-// allocated beyond has small pages.
+// Bytes of address space that malloc takes at once; only those in use cost memory. Allocations
+// beyond have small pages.
 constexpr int kHeap = 512 << 20;
 
 }  // namespace

@@ -31,7 +31,7 @@ T Value(Result<T>&& result) {
   return *std::move(result);
 }
 
-// What the interpreter made, or raises why it did not.
+// Returns the object that the interpreter made, or raises its error.
 PyObject* CheckedNew(PyObject* made);
 
 ObjectId IdOf(const pybind11::handle& id);

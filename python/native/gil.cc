@@ -15,7 +15,7 @@ namespace {
 
 const Interrupt* OfThisProcess();
 
-// What a handler has raised in the main thread, until its call has ended.
+// The exception that a handler raised in the main thread, until its call has ended.
 struct Raised {
   PyObject* type = nullptr;
   PyObject* value = nullptr;
@@ -46,8 +46,9 @@ const Interrupt* OfThisProcess() {
   return interrupt.get();
 }
 
-// signal.set_wakeup_fd: Python exports no C function for it. Returns who was told until now. It
-// raises where this is another thread than Python's main one, as in a program that embeds Python.
+// signal.set_wakeup_fd: Python exports no C function for it. Returns the descriptor
+// that it replaces. Raises on another thread than Python's main one, as in a program that embeds
+// Python.
 int SetWakeup(int descriptor) {
   static PyObject* const set = py::object(py::module_::import("signal").attr("set_wakeup_fd")).release().ptr();
   return py::handle(set)(descriptor).cast<int>();
@@ -76,7 +77,7 @@ void ReleasedGil::ForgetOthersAfterFork() {
 void ReleasedGil::KeepOthersAway() {
   last_thread = std::this_thread::get_id();
   others_stay_away.store(true);
-  // Those who are at it get the GIL from us.
+  // Threads that are about to take the GIL get it first.
   PyThreadState* const state = PyEval_SaveThread();
   while (coming_back.load() > 0) std::this_thread::yield();
   PyEval_RestoreThread(state);

@@ -16,7 +16,7 @@
 namespace tokamak::python {
 
 // While it lives, signals that Python handles fire interrupt(). None where this is not the main
-// thread, or somebody else, such as an event loop, is told of signals.
+// thread, or an event loop has taken the wake-up descriptor of signals.
 class SignalWatch final {
  public:
   SignalWatch();

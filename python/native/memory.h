@@ -1,8 +1,8 @@
 // Objects in Python: an Object reads a sealed one in place, a Writer fills a new one. Both export
 // their bytes by the buffer protocol, so that memoryview and NumPy see shared memory itself.
 //
-// A view keeps what it came from, and with it the pin, alive. What views still see is neither given
-// back, sealed nor aborted: release() and seal() refuse, and what is dropped waits for the last
+// A view keeps its object, and with it the pin, alive. Memory that views still see is neither given
+// back, sealed nor aborted: release() and seal() refuse, and a dropped object waits for the last
 // view.
 // Thread rule: with the GIL.
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace tokamak::python {
 
-// What exports bytes. `views` counts those that were not released yet.
+// Exports bytes. `views` counts those that were not released yet.
 struct Exporter {
   size_t views = 0;
 

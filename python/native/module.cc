@@ -129,7 +129,7 @@ std::unique_ptr<Object> Get(Client& client, const py::handle& id, const py::obje
   })));
 }
 
-// Those that did not come are None.
+// Objects that did not come are None.
 py::list GetMany(Client& client, const py::iterable& ids, const py::object& timeout, const Interrupt* interrupt) {
   const std::vector<ObjectId> named = IdsOf(ids);
   const Timeout wait = TimeoutOf(timeout);

@@ -27,7 +27,7 @@ constexpr DeviceEventInfo Fatal(uint32_t number) { return {DeviceEvent::kQueuePa
 
 class DeviceWatchesTest : public testing::Test {
  protected:
-  // What one watch hears.
+  // A watch and the events it received.
   struct Listener {
     std::vector<DeviceEvent> events;
     std::vector<uint32_t> numbers;

@@ -18,7 +18,7 @@ int Fail(bool json, const absl::Status& status, int code) {
   return code;
 }
 
-// Of a child, whose flags our own ChildProber gave.
+// Runs the probe of a child process, whose flags come from our own ChildProber.
 int Probe(const CommandFlags& flags, const DoctorSettings& settings) {
   if (flags.devices.size() != 1) return Fail(false, absl::InvalidArgumentError("--probe: one device"), 2);
   RunProbe({flags.devices.front(), flags.peer, flags.port, settings.by_tcp, settings.address, settings.fabric}, {},

@@ -16,7 +16,7 @@ namespace ibv = verbs::ibv;
 
 // IPv4, UDP, BTH, RETH and ICRC: what the first packet of a WRITE has around its payload.
 constexpr uint32_t kRoceHeaders = 20 + 8 + 12 + 16 + 4;
-// What the kernel keeps free for the longest headers when it derives a RoCE port's MTU.
+// Bytes the kernel reserves for the longest headers when it derives a RoCE port's MTU.
 constexpr uint32_t kRoceReserve = 96;
 
 constexpr std::array<absl::string_view, 4> kTalkSteps = {"send", "write", "read", "compare"};
@@ -96,7 +96,7 @@ Finding Measured(const char* check, const PingPongNumbers& numbers) {
   return finding;
 }
 
-// What is said behind a connection that was made otherwise than usual.
+// The suffix that names how a connection was made; empty for the usual way, rdma_cm.
 const char* Means(const DeviceSituation& situation) { return situation.by_tcp ? " by --cm tcp" : ""; }
 
 Finding Connected(const char* check, const ProbeOutcome& probe, const std::string& whom) {

@@ -1,6 +1,6 @@
-// What the facts of one device, and a probe of it, mean: one pure function for each check.
+// Checks of one device: each is a pure function from the device's facts and a probe to a Finding.
 //
-// A probe goes through steps (probe.h); each check looks at its part of them, and one whose part
+// A probe goes through steps (probe.h), and each check judges its part of them. A check whose part
 // was not reached is not applicable, so that the first failure is the one to read.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace tokamak::cli::doctor {
 
-// What advice depends on, beside what was probed.
+// The facts beside the probe on which advice depends.
 struct DeviceSituation {
   std::string name;    // "ibv:rxe0"
   std::string driver;  // "rdma_rxe"; empty: not told, or the software NIC
@@ -41,7 +41,7 @@ Finding CheckMtu(const PortFacts& port, const ProbeOutcome& self);
 // no use.
 Finding CheckUse(const DeviceSituation& situation, const ProbeOutcome& self);
 
-// Is a connection made, and do messages, WRITEs and READs pass? Of the device with itself.
+// Does the device connect to itself, and do messages, WRITEs and READs pass?
 Finding CheckConnection(const DeviceSituation& situation, const ProbeOutcome& self);
 Finding CheckPingPong(const DeviceSituation& situation, const ProbeOutcome& self);
 

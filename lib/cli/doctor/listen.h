@@ -1,5 +1,4 @@
-// What `tok doctor --listen` does once its own device is found healthy: it waits for the doctors of
-// other hosts.
+// `tok doctor --listen`: waits for the doctors of other hosts once its own device is found healthy.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@ namespace tokamak::cli::doctor {
 struct ListenSettings {
   std::string device;
   uint16_t port = 0;        // TCP; 0: one of the system's choice, which is printed
-  uint32_t netdev_mtu = 0;  // bytes, to be told to peers
+  uint32_t netdev_mtu = 0;  // bytes, reported to peers
   bool by_tcp = false;      // as ProbeRequest's
   verbs::Address address{};
   daemon::FabricSettings fabric{};

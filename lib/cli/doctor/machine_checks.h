@@ -1,4 +1,4 @@
-// What a machine's facts mean for RDMA: one pure function for each check, from facts to a Finding.
+// Checks of a machine for RDMA: each is a pure function from the machine's facts to a Finding.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace tokamak::cli::doctor {
 constexpr uint64_t kLockedBuffers = 64 << 20;
 constexpr uint64_t kLockedForIdlePeer = 2 * 4 * 16 * 1024;
 
-// Of a daemon without peers: loops, devices, and some hundred programs.
+// File descriptors of a daemon without peers: loops, devices and a few hundred programs.
 constexpr uint64_t kOwnDescriptors = 256;
 
 // Are the kernel's doors to verbs and to rdma_cm there?
@@ -45,7 +45,7 @@ Finding CheckHugePages(const MachineFacts& machine, uint64_t store);
 // Rxe devices outside of the first network namespace look healthy and swallow everything.
 Finding CheckNetwork(const MachineFacts& machine, const std::vector<RdmaFacts>& devices);
 
-// What a software NIC's UDP socket gets, of the `wanted` bytes.
+// Does a software NIC's UDP socket get the `wanted` bytes?
 Finding CheckUdpBuffers(const MachineFacts& machine, uint64_t wanted);
 
 }  // namespace tokamak::cli::doctor

@@ -73,7 +73,7 @@ void ReadModules(const SystemFiles& files, MachineFacts& facts) {
                         files.Exists(absl::StrCat("/lib/modules/", release, "/kernel/drivers/infiniband/sw/rxe"));
 }
 
-// What would drive a PCI card that is made for RDMA; empty for others.
+// The kernel module that drives a PCI card made for RDMA; empty for other cards.
 std::string ModuleFor(absl::string_view vendor, absl::string_view pci_class) {
   const bool infiniband = absl::StartsWith(pci_class, "0x0207");
   const bool network = absl::StartsWith(pci_class, "0x02");

@@ -1,5 +1,5 @@
-// What a machine tells about itself that decides whether RDMA can work on it: limits, kernel
-// modules, device nodes, the container around us. Facts only; checks.h judges them.
+// The facts that decide whether RDMA can work on a machine: limits, kernel modules, device nodes,
+// the container around us. Facts only; machine_checks.h judges them.
 #pragma once
 
 #include <cstdint>

@@ -89,7 +89,7 @@ class Caller final {
     if (auto s = side_->Receive(completion.id); !s.ok()) Fail(s);
   }
 
-  // Of several failures the first is the cause, the rest is flushed.
+  // The first of several failures is the cause, the others are flushes.
   void Fail(absl::Status status) {
     if (failure_.ok()) failure_ = std::move(status);
   }

@@ -1,6 +1,7 @@
 // PingPongSide is what both ends of a ping-pong have: a queue pair with its memory, laid out alike.
 //
-//   kReceives receives of a message | one message to send | `out`: what is written from or into | `in`: what is read into
+//   kReceives receives of a message | one message to send | `out`: WRITE's source or target
+//   | `in`: READ's target
 //
 // A message is kPingBytes. The caller WRITEs its `out` to the responder's `out`, and READs that
 // back into its `in`.

@@ -1,8 +1,8 @@
 // SystemFiles reads what the kernel tells in files (/proc, /sys, /dev), below a root of the
 // caller's choice, so that a test can lay out a machine as a folder.
 //
-// Law: what is absent or cannot be read is no error but "not told": kernels, containers and
-// permissions differ. What is read is bounded by kMaxText and kMaxEntries.
+// Law: a file that is absent or unreadable is not an error but an unknown fact: kernels, containers
+// and permissions differ. kMaxText and kMaxEntries bound the reads.
 #pragma once
 
 #include <cstdint>

@@ -4,7 +4,7 @@
 
 namespace tokamak::node {
 
-// What a busy node refuses last.
+// The requests that a busy node refuses last.
 static_assert(static_cast<uint8_t>(directory::RequestKind::kJoin) == 1 &&
                   static_cast<uint8_t>(directory::RequestKind::kLeave) == 2 &&
                   static_cast<uint8_t>(directory::RequestKind::kUpdate) == kLastKindOfOwnLife,

@@ -25,8 +25,8 @@ namespace tokamak::node {
 
 class EngineHost final : public transport::Source {
  public:
-  // On the engine's loop (or before it runs). What `rails` name, and all references, must outlive
-  // the host. Listens at `listen` and tells the link.
+  // Listens at `listen` and reports to the link. Called on the engine's loop, or before it runs.
+  // All references, and all that `rails` name, must outlive the host.
   static absl::StatusOr<std::unique_ptr<EngineHost>> Open(base::EventLoop& engine_loop, EngineLink& link,
                                                           absl::Span<const transport::Rail> rails,
                                                           const verbs::Address& listen, base::Random random,

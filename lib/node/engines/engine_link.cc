@@ -170,7 +170,7 @@ void EngineLink::CancelCall(OneCall* call) {
   }
 }
 
-// To an engine that is gone nothing need be said: what this is about went with it.
+// An engine that is gone needs no command: the subject of the command went with it.
 void EngineLink::Send(EngineCommand command) {
   if (to_engine_ != nullptr) to_engine_->Send(std::move(command));
 }

@@ -3,7 +3,7 @@
 //
 // Both loops may be one thread's (a simulation). Set-up and tear-down are the wiring's: make the
 // link on the control loop, open the host (engine_host.h) on the engine loop, drop the host first,
-// while the control loop stands still. What runs then, and what is asked after, ends with
+// while the control loop stands still. Operations under way then, and later ones, end with
 // kUnavailable.
 // Law: memory of a pull and pins of peers are given back only when the engine has said so, or is
 // gone.
@@ -63,9 +63,9 @@ class EngineLink final : public transport::Caller {
   const verbs::Address& address() const { return address_; }
   size_t pulls() const { return pulls_.size(); }
 
-  // Returns a token for Cancel. `memory` is the object's place, and `moved` becomes how many of its
-  // bytes have come so far; both must stay until `done`, which says that nobody touches them any more. kResourceExhausted: kMaxEnginePulls run already;
-  // kUnavailable: the engine is gone.
+  // Returns a token for Cancel. `memory` is the object's place, `moved` the number of its bytes
+  // received so far; both must stay until `done` runs, after which nobody touches them.
+  // kResourceExhausted: kMaxEnginePulls run already; kUnavailable: the engine is gone.
   absl::StatusOr<uint64_t> Pull(const transport::PullRequest& request, absl::Span<uint8_t> memory,
                                 std::atomic<uint64_t>& moved, PullCallback done);
   // `done` comes as soon as the memory is safe.
@@ -84,8 +84,8 @@ class EngineLink final : public transport::Caller {
                                    base::Duration deadline, CallCallback done) override;
   uint32_t max_call_size() const override { return max_call_size_; }
 
-  // For all else. What waits for its turn until its deadline was not sent (kDeadlineExceeded);
-  // kResourceExhausted: kMaxCallsWaiting wait already.
+  // For all other calls. kDeadlineExceeded: also if a call waits for its turn until its deadline,
+  // and is not sent; kResourceExhausted: kMaxCallsWaiting wait already.
   transport::Caller& programs() { return programs_; }
 
  private:

@@ -1,9 +1,9 @@
-// What the two ends of an engine say to each other: EngineLink on the node's control loop,
-// EngineHost on the engine's.
+// Messages between the two ends of an engine: EngineLink on the node's control loop, EngineHost on
+// the engine's.
 //
 // The store, the directory and the clients live on the control loop; each transport endpoint lives
-// on its engine's. They talk through two bounded mailboxes and share nothing else but the memory of
-// pulls, and of each the count of what has moved:
+// on its engine's. They talk through two bounded mailboxes, and share only the memory of pulls and
+// the count of bytes that each pull has moved:
 //
 //   control loop               mailboxes                 engine loop
 //   EngineLink        --  EngineCommand  -->             EngineHost, transport::Endpoint
@@ -32,8 +32,8 @@
 namespace tokamak::node {
 
 constexpr size_t kMaxEnginePulls = 1024;
-// Calls to other nodes: what programs ask for, and in a part of its own what this node's life needs
-// (its lease, and what it holds). Of the programs' more wait for their turn.
+// Calls to other nodes: those of programs, beyond which more wait for their turn, and in a part of
+// their own (kOwnCalls) those for this node's life: its lease, and what it holds.
 constexpr size_t kMaxEngineCalls = 1024;
 constexpr size_t kMaxCallsOfPeer = 160;     // of these, to one peer
 constexpr size_t kMaxCallsWaiting = 65536;  // for their turn

@@ -31,7 +31,7 @@ class Outbox final {
 
   size_t waiting() const { return waiting_.size(); }
 
-  // What is left when the sender ends.
+  // Takes the values still waiting when the sender ends.
   std::vector<T> TakeWaiting() {
     std::vector<T> left(std::make_move_iterator(waiting_.begin()), std::make_move_iterator(waiting_.end()));
     waiting_.clear();

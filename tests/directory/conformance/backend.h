@@ -1,4 +1,4 @@
-// What a directory needs for its conformance tests: a loop that is run, two clients that share one
+// Backend gives the conformance tests a directory: a loop that is run, two clients that share one
 // directory, and trouble.
 #pragma once
 

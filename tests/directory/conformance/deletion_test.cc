@@ -1,4 +1,4 @@
-// What every directory promises about deleting: what is deleted never comes back, and an id is free
+// Every directory's promise about deletion: deleted content never comes back, and an id is free
 // when nobody has the old content.
 #include <algorithm>
 #include <set>
@@ -51,7 +51,7 @@ TEST_P(DirectoryConformance, WhoeverAnnouncesADeletedContentIsToldAndMustDropItT
   EXPECT_EQ(Holders("x"), Ids{"a"});
 }
 
-// What was put is kept: it is only told to wait.
+// The new content is not lost: its announcement only has to wait.
 TEST_P(DirectoryConformance, AnEstablishedContentMayComeWhenADeletionHasEnded) {
   ASSERT_TRUE(Join("b").ok());
   PassRecovery();

@@ -141,7 +141,8 @@ class DirectoryConformance : public testing::TestWithParam<BackendCase> {
   // `holder` puts as many contents as are remembered when they are deleted, and deletes them.
   void DeleteMoreThanIsRemembered(const NodeId& holder);
 
-  // deletion_test.cc. `mark` is what `a` was told last.
+  // Deletes "x" while its holder `a` is gone. Sets `mark` to the last that `a` got from the
+  // directory. Defined in deletion_test.cc.
   void DeleteWhileGone(std::string* mark);
 
   // Sorted, so that tests need not know an order that nobody promises; empty where the object is

@@ -9,8 +9,8 @@
 
 namespace tokamak::directory {
 
-// A few nodes as a directory should find them: they drop what they are told to drop, and nothing
-// else is promised of their order.
+// A few nodes as a directory should find them: they drop the copies that the directory tells them
+// to drop, and promise nothing else about their order.
 class History final {
  public:
   // `name` tells its nodes and objects from those of other histories.

@@ -1,4 +1,4 @@
-// What every directory promises about nodes: alive, silent, gone, and their later lives.
+// Every directory's promise about nodes: alive, silent, gone, and their later lives.
 #include "tests/directory/conformance/fixture.h"
 
 namespace tokamak::directory {

@@ -1,4 +1,4 @@
-// What every directory promises about objects and who holds them.
+// Every directory's promise about objects and their holders.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -261,7 +261,7 @@ TEST_P(DirectoryConformance, HeldTellsWhatANodeIsTakenToHoldOrToBeComingTo) {
   EXPECT_TRUE(absl::IsNotFound(HeldPage("c").status()));
 }
 
-// What is announced and withdrawn meanwhile may be named or not; the rest is.
+// Objects announced or withdrawn meanwhile may be named or not; all others are.
 TEST_P(DirectoryConformance, HeldNamesPageByPageWhatIsThereAllTheTime) {
   constexpr int kObjects = 1500;
   ASSERT_TRUE(Join("a").ok());

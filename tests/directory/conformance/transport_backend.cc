@@ -17,7 +17,7 @@ class TransportBackend final : public Backend {
     });
   }
   ~TransportBackend() override {
-    // Whoever was asked and did not answer is told that it will not be.
+    // Callers without an answer yet get an error, as their replies are dropped unused.
     world_.node(0).endpoint->SetCallHandler(nullptr);
     server_.reset();
   }

@@ -1,4 +1,4 @@
-// What every directory promises when it was restarted, is out of reach or is dropped.
+// Every directory's promise after a restart, while out of reach and when dropped.
 #include <algorithm>
 
 #include "absl/strings/match.h"

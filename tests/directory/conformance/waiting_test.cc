@@ -1,4 +1,4 @@
-// What every directory promises to who waits for an object.
+// Every directory's promise to a node that waits for an object.
 #include "tests/directory/conformance/fixture.h"
 
 namespace tokamak::directory {

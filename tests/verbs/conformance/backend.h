@@ -6,7 +6,7 @@
 // makes a Backend of its own.
 //
 // Thread rule: a backend and the owners' loops belong to the thread of the test, and only Drive
-// runs them. What the devices do on threads of their own is their business.
+// runs them. The devices may have threads of their own.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@
 
 namespace tokamak::verbs::conformance {
 
-// What a test provokes. A device may have more than one right answer.
+// The fault that a test provokes. A device may have more than one right answer.
 enum class Fault {
   // Seen by the side that asked.
   kRemoteKey,         // no such rkey, or it is dead, or belongs to another protection domain
@@ -95,7 +95,7 @@ class Backend {
   // it, so that these never complete: a test then waits for them first.
   virtual bool HearsAnswersAfterALocalFault() const { return true; }
 
-  // What the devices counted, for the text of a failure.
+  // Returns the counters of the devices, for the text of a failure.
   virtual std::string Counters() const { return ""; }
 };
 

@@ -75,7 +75,7 @@ class DatagramEnd final {
   void MustPost(std::vector<Datagram> batch);
   Completions AwaitSends(size_t count) { return Await(backend, *home_.sends, count); }
 
-  // What came meanwhile, of all queue pairs that receive here.
+  // Returns the datagrams that came meanwhile, of all queue pairs that receive here.
   std::vector<Arrival> Arrivals();
 
   // Sends `message`, again and again where it gets lost, until it arrives at `receiver`, which has

@@ -430,7 +430,7 @@ TEST_P(DatagramsTest, ARegionThatGoesTakesItsDatagramsWithIt) {
   for (uint64_t i = 0; i < 32; ++i) a.MustPost({a.To(b, i, {from.whole()})});
   from.Deregister();
   from.Fill(999);
-  // Those that had not begun fail, the others are complete, in order.
+  // Sends that had not begun fail, the others are complete, in order.
   const Completions done = a.AwaitSends(32);
   const auto failed = std::find_if(done.begin(), done.end(),
                                    [](const Completion& c) { return c.status != CompletionStatus::kSuccess; });

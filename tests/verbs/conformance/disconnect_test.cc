@@ -1,5 +1,5 @@
-// The end of a connection: whoever drops it, both queue pairs are in Error, their work comes back,
-// and the peer is told.
+// The end of a connection: whichever side drops it, both queue pairs are in Error, their work comes
+// back, and the peer gets an event.
 #include <algorithm>
 
 #include "tests/verbs/conformance/service.h"

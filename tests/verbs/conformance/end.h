@@ -32,8 +32,8 @@ struct EndOptions {
 // Moves what is there out of `queue`, at most `most`.
 Completions PollNow(CompletionQueue& queue, size_t most = SIZE_MAX);
 
-// Waits until `queue` gave `count` completions. What is missing at the end of the backend's
-// patience fails the test.
+// Waits until `queue` gave `count` completions. Fails the test if one is missing at the end of the
+// backend's patience.
 Completions Await(Backend& backend, CompletionQueue& queue, size_t count);
 
 class End final {
@@ -87,7 +87,7 @@ class End final {
   std::function<void()> on_send_event;
   std::function<void()> on_receive_event;
 
-  // Of the connection.
+  // The events of the connection, and what came with them.
   std::vector<ConnectionEvent::Kind> events;
   std::vector<absl::Status> statuses;  // one for each event
   std::vector<uint8_t> private_data;   // of the last event

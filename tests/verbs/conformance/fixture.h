@@ -78,8 +78,9 @@ class ConformanceTest : public testing::TestWithParam<Profile> {
   // The same for the receive queue.
   void ExpectReceiveFault(End& end, Fault fault, uint64_t bad, const std::vector<uint64_t>& rest = {});
 
-  // What `measure` sets `took` to is from `least` to `most`: at once in a world whose time is its
-  // own, else in one of Backend::measurements(). A device that counts wrongly does it each time.
+  // Expects that `measure` sets `took` to at least `least` and at most `most`: the first time in a
+  // world whose time is its own, else in one of Backend::measurements(). A device that counts
+  // wrongly does it each time.
   void ExpectTakes(base::Duration least, base::Duration most, const std::function<void(base::Duration* took)>& measure);
 
   // A short message in both directions arrives.

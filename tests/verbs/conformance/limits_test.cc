@@ -10,7 +10,7 @@ namespace {
 
 class LimitsTest : public ConformanceTest {
  protected:
-  // What CreateQueuePair says to `change`d options that are right otherwise.
+  // Returns the status of CreateQueuePair for valid options after `change`.
   absl::Status TryQueuePair(const std::function<void(QueuePairOptions&)>& change) {
     End end(backend(), 0);
     QueuePairOptions options;

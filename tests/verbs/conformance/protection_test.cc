@@ -41,7 +41,7 @@ class RemoteProtectionTest : public ConformanceTest {
     auto bystander = Connect(plain);
     bad.request.id = 2;
     if (!limits().acknowledgements) {
-      // What failed is not told: only that the connection ended.
+      // The device reports only that the connection ended, not what failed.
       pair().active.MustPost({bad});
       EXPECT_TRUE(Drive([&] { return pair().active.state() == QueuePairState::kError; }));
     } else if (writes_allowed_) {

@@ -244,7 +244,7 @@ TEST_P(SharedReceiveTest, QueuePairsGoAndTheirReceivesServeTheOthers) {
   for (uint64_t i = 0; i < 2; ++i) EXPECT_TRUE(PostShared(i, to.whole()).ok());
   senders[0]->MustPost({Send(1, {})});
   EXPECT_THAT(senders[0]->AwaitSends(1), ElementsAre(Done(1, CompletionOpcode::kSend)));
-  // What it received is not polled, and never will be.
+  // The completion of its receive is not polled, and never will be.
   receivers[0]->connection.reset();
   receivers[0]->queue_pair.reset();
   EXPECT_TRUE(PollNow(*home().receives).empty());

@@ -18,8 +18,8 @@ constexpr auto kError = QueuePairState::kError;
 
 class StatesTest : public ConformanceTest {
  protected:
-  // What `end` must know to talk to `peer`. PSNs: the first that `end` sends, and that `peer`
-  // sends.
+  // Returns the attributes with which `end` talks to `peer`. PSNs: the first that `end` sends, and
+  // the first that `peer` sends.
   QueuePairAttributes Attributes(End& end, End& peer, uint32_t send_psn, uint32_t receive_psn, uint32_t mtu = 1024) {
     QueuePairAttributes attributes;
     attributes.remote_access = kRemoteWrite | kRemoteRead;

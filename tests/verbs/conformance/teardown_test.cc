@@ -22,8 +22,8 @@ class TeardownTest : public ConformanceTest {
   }
   static void Scribble(Memory& memory) { memory.Fill(0xdead); }
 
-  // Of a transfer from memory of pattern 1 into that of pattern 2: the peer got what was there
-  // before the Scribble, or nothing.
+  // Expects of a transfer from memory of pattern 1 into memory of pattern 2 that the peer got the
+  // bytes from before the Scribble, or none.
   static void ExpectNothingForeign(const Memory& to) {
     const std::vector<uint8_t> sent = Pattern(1, to.size()), before = Pattern(2, to.size());
     size_t foreign = 0;
@@ -151,8 +151,8 @@ TEST_P(TeardownTest, NoByteOfAReceiveChangesAfterItsRegionWasDropped) {
   EXPECT_TRUE(to.Untouched());
 }
 
-// What the peer got is what was there before the drop: bytes written into the memory afterwards
-// never leave.
+// The peer gets only bytes from before the drop: bytes written into the memory afterwards never
+// leave.
 TEST_P(TeardownTest, NoByteLeavesARegionAfterItWasDropped) {
   TOKAMAK_NEEDS(drop_stops_transfers);
   constexpr size_t kSize = 1 << 20;
@@ -340,7 +340,7 @@ TEST_P(TeardownTest, AQueuePairOutlivesItsDomainAndQueues) {
       passive.Post({Write(slots, {back_from.piece(0, kPiece)}, back_to.remote(), back_to.rkey())}).status));
   EXPECT_TRUE(Drive([&] { return back_to.Peek(last) == back_from.bytes()[last]; }));
 
-  // What the peer does through it goes on.
+  // The peer's access through it goes on.
   to.Fill(2);
   pair->active.MustPost({Write(2, {from.whole()}, to.remote(), to.rkey())});
   EXPECT_THAT(pair->active.AwaitSends(1), ElementsAre(Done(2, CompletionOpcode::kWrite)));

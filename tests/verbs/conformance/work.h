@@ -1,6 +1,7 @@
 // Work requests written in one line, and what their completions should be.
 //
-//   active.Post({Write(1, {from.whole()}, to.remote(), to.rkey()), Send(2, {from.piece(0, 8)}).Unsignaled()});
+//   active.Post({Write(1, {from.whole()}, to.remote(), to.rkey()),
+//                Send(2, {from.piece(0, 8)}).Unsignaled()});
 //   EXPECT_THAT(active.AwaitSends(1), ElementsAre(Done(1, CompletionOpcode::kWrite)));
 #pragma once
 

@@ -13,8 +13,8 @@
 
 namespace tokamak::verbs::soft {
 
-// Of the IP header: whether the sender reacts to marks, and whether the network has set one. (RFC
-// 3168)
+// The IP header's ECN field: whether the sender reacts to marks, and whether the network has set
+// one. (RFC 3168)
 enum class Ecn : uint8_t { kNotCapable = 0, kCapable1 = 1, kCapable0 = 2, kMarked = 3 };
 
 constexpr uint32_t kHeldPackets = 128;  // packets in the map of a selective NAK

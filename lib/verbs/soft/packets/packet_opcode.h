@@ -6,8 +6,8 @@
 
 namespace tokamak::verbs::soft {
 
-// BTH opcodes: RC and UD (9.2, table 38), RoCEv2's congestion notification (A17.9.3), and one of our
-// own, from the range that is left to manufacturers.
+// BTH opcodes: RC and UD (9.2, table 38), RoCEv2's congestion notification (A17.9.3), and one of
+// our own, from the range that is left to manufacturers.
 enum class PacketOpcode : uint8_t {
   kSendFirst = 0x00,
   kSendMiddle = 0x01,

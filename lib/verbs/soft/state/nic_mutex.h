@@ -4,9 +4,9 @@
 // A busy NIC would otherwise take it again and again before a waiting owner wakes up, so owners go
 // first: while one waits, the NIC queues behind it. On one thread (a simulation) nobody ever waits.
 //
-// What it guards is marked, and ci/thread_safety has clang check the marks. The parts of a NIC do
-// not see its mutex, and no thread holds two NICs' at once. So all of these mutexes go by one name,
-// kNicMutex: it says that the mutex of the NIC at hand is held.
+// Functions and data under it are marked, and ci/thread_safety has clang check the marks. The parts
+// of a NIC do not see its mutex, and no thread holds two NICs' at once. So all of these mutexes go
+// by one name, kNicMutex: it says that the mutex of the NIC at hand is held.
 #pragma once
 
 #include <atomic>
@@ -20,9 +20,9 @@ namespace tokamak::verbs::soft {
 struct ABSL_LOCKABLE NicMutexName {};
 inline constexpr NicMutexName kNicMutex;
 
-// A function for whoever holds the NIC's mutex; data that is looked at with the mutex only. What a
-// callback of such a function or such data may do is not seen by the check: a lambda says itself
-// what it requires.
+// Marks a function whose caller holds the NIC's mutex, and data that is accessed only under it. The
+// check does not see into callbacks of such functions or data: a lambda states itself what it
+// requires.
 #define REQUIRES_NIC_MUTEX ABSL_EXCLUSIVE_LOCKS_REQUIRED(::tokamak::verbs::soft::kNicMutex)
 #define GUARDED_BY_NIC_MUTEX ABSL_GUARDED_BY(::tokamak::verbs::soft::kNicMutex)
 

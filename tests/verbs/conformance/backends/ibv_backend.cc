@@ -3,8 +3,8 @@
 // two Soft-iWARP devices on a veth pair.
 //
 // Each provider is a profile, with rdma_cm; where queue pairs may be walked by hand there is
-// another one, with connections made over TCP. What a provider answers to a fault otherwise than
-// the specification has it, is listed here with the reason.
+// another one, with connections made over TCP. A provider's answers to faults that deviate from the
+// specification are listed here with the reason.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>

@@ -1,4 +1,4 @@
-// What all backends in virtual time have in common: nobody is ever late.
+// The common base of all backends in virtual time: nobody is ever late.
 #pragma once
 
 #include "lib/base/time.h"
