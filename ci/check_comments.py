@@ -29,6 +29,8 @@ def wrong_comments(path, text):
 
     for number, line in enumerate(text.splitlines(), 1):
         alone = line.lstrip().startswith("//")
+        if alone and line.endswith("\\"):
+            wrong.append((number, "a comment that ends with a backslash goes on in the next line of code"))
         if alone and len(line) > COLUMNS:
             wrong.append((number, f"{len(line)} columns, a comment has at most {COLUMNS}"))
         found = COMMENT.match(line)

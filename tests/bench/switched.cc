@@ -1,8 +1,8 @@
 // How fast simulated RoCE networks run: link transmissions for each second of processor time.
 //
-//   bazel run -c opt //tests/bench:switched -- \
+//   bazel run -c opt //tests/bench:switched --
 //       incast [--senders 16] [--bytes 20000000] [--mtu 1024]
-//   bazel run -c opt //tests/bench:switched -- \
+//   bazel run -c opt //tests/bench:switched --
 //       permutation [--k 16] [--bytes 1000000] [--mtu 1024]
 //
 // Raw RC WRITEs between software NICs on sim/fabric, on one loop in virtual time: many to one

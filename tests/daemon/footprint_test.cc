@@ -1,7 +1,7 @@
 // Memory beside the store, descriptors and registrations of two real daemons while the largest
 // object and very many small ones pass between them.
 //
-//   bazel test //tests/daemon:daemon_test --test_filter=Footprint* \
+//   bazel test //tests/daemon:daemon_test --test_filter=Footprint*
 //       --test_env=TOKAMAK_FULL_SIZE=1 --test_output=all
 //
 // takes 1 GiB and 100,000 objects of 1 KiB; without the variable a smaller run of the same.

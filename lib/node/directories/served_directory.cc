@@ -8,7 +8,7 @@ namespace tokamak::node {
 static_assert(static_cast<uint8_t>(directory::RequestKind::kJoin) == 1 &&
                   static_cast<uint8_t>(directory::RequestKind::kLeave) == 2 &&
                   static_cast<uint8_t>(directory::RequestKind::kUpdate) == kLastKindOfOwnLife,
-              "services.h knows a node's words of itself by their kinds");
+              "call_router.h knows a node's words of itself by their kinds");
 
 void ServedDirectory::Serve(Node& node) {
   server_.BringFrom(node.options().id,

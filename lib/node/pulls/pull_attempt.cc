@@ -35,7 +35,7 @@ PullAttempt::~PullAttempt() {
 absl::Status PullAttempt::Begin(const directory::NodeId& holder, transport::PullRequest request,
                                 absl::Span<uint8_t> memory, std::atomic<uint64_t>& moved) {
   CHECK(!moving());
-  const PullNeeds& needs = context_.services;
+  const PullNeeds& needs = context_.needs;
   const Peers::Peer& peer = *needs.peers.Find(holder);
   bulk_ = IsBulk(request, peer);
   const uint64_t turn = bulk_ ? ++context_.bulk_pulls : 0;
@@ -59,7 +59,7 @@ void PullAttempt::Cancel() {
 }
 
 bool PullAttempt::IsBulk(const transport::PullRequest& request, const Peers::Peer& peer) const {
-  const PullNeeds& needs = context_.services;
+  const PullNeeds& needs = context_.needs;
   return request.size.total() > context_.options.short_way && MeetForBulk(peer, needs.engines) &&
          !needs.peers.BulkRests(peer);
 }

@@ -24,7 +24,7 @@ void PullHolders::Forgive(const directory::NodeId& holder) {
 
 PullHolders::Choice PullHolders::Choose(const std::vector<directory::NodeId>& holders,
                                         const base::ObjectVersion& version) {
-  const PullNeeds& needs = context_.services;
+  const PullNeeds& needs = context_.needs;
   Choice choice;
   uint64_t best_rank = 0;
   for (const directory::NodeId& holder : holders) {

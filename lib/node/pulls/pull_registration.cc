@@ -8,7 +8,7 @@ namespace tokamak::node {
 
 void PullRegistration::Ask(base::Duration wait, bool may_bring) {
   CHECK(!asking());
-  const PullNeeds& needs = context_.services;
+  const PullNeeds& needs = context_.needs;
   withdrawn_.reset();
   patient_until_ = needs.loop.Now() + context_.options.directory_patience;
   directory::LocateRequest request;
@@ -23,7 +23,7 @@ void PullRegistration::Ask(base::Duration wait, bool may_bring) {
 
 // An error does not mean that the directory has not entered this node.
 void PullRegistration::Answered(const absl::StatusOr<directory::LocatedObject>& info) {
-  const PullNeeds& needs = context_.services;
+  const PullNeeds& needs = context_.needs;
   locate_.reset();
   if (info.ok()) needs.places.Remember(id_, *info, needs.loop.Now());
   if (absl::IsUnavailable(info.status()) || absl::IsDeadlineExceeded(info.status())) {
