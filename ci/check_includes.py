@@ -33,7 +33,7 @@ FORBIDDEN = {"chrono", "csignal", "ctime", "filesystem", "fstream", "future", "r
 FORBIDDEN_FOLDERS = ("absl/debugging/", "absl/random/", "absl/synchronization/", "absl/time/")
 
 # Every other header with a folder or of C is the system's or a library's: these are harmless.
-HARMLESS = ("absl/", "glog/logging.h", "isa-l/", "lib/", "tokamak/object_id.h", "xxhash.h")
+HARMLESS = ("absl/", "isa-l/", "lib/", "tokamak/object_id.h", "xxhash.h")
 
 # Who may have one anyway, and why.
 EXCEPTIONS = {

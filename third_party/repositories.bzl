@@ -1,5 +1,5 @@
 """What a workspace needs that uses Tokamak's library as an external repository, all from Debian packages: bazel-rules-cc and the like,
-libabsl-dev, libgoogle-glog-dev; for rdma_test also libcli11-dev, libdeflate-dev, libisal-dev, nlohmann-json3-dev.
+libabsl-dev; for rdma_test also libcli11-dev, libdeflate-dev, libisal-dev, nlohmann-json3-dev.
 
     local_repository(
         name = "tokamak",
@@ -68,10 +68,7 @@ def tokamak_repositories(rdma_test = False):
       rdma_test: also what @tokamak//lib/verbs/kernel:rdma_test.bzl is built with, which is more.
     """
     bazel_rules()
-    libraries = {
-        "absl": ABSEIL,
-        "glog": ["libglog"],
-    }
+    libraries = {"absl": ABSEIL}
     if rdma_test:
         libraries.update({
             "cli11": ["CLI11"],

@@ -1,4 +1,4 @@
-"""Debian's libraries as Bazel targets: @system//:glog and so on.
+"""Debian's libraries as Bazel targets: @system//:hiredis and so on.
 
 A library that this machine lacks is a target that cannot be built, so that what needs the others alone can be.
 

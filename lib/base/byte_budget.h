@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 
 namespace tokamak::base {
 

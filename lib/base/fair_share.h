@@ -11,7 +11,7 @@
 #include <map>
 #include <utility>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 
 namespace tokamak::base {
 

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/base/containers/intrusive_list.h"
 
 namespace tokamak::base {

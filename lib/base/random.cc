@@ -1,6 +1,6 @@
 #include "lib/base/random.h"
 
-#include <glog/logging.h>
+#include "lib/base/check.h"
 
 namespace tokamak::base {
 namespace {

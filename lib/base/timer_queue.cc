@@ -1,8 +1,8 @@
 #include "lib/base/timer_queue.h"
 
-#include <glog/logging.h>
-
 #include <utility>
+
+#include "lib/base/check.h"
 
 namespace tokamak::base {
 

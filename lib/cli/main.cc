@@ -1,7 +1,6 @@
 // tok: the command line of Tokamak. `tok up` starts a cluster on this machine; the other commands
 // talk to one daemon.
 #include <fcntl.h>
-#include <glog/logging.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "lib/base/check.h"
 #include "lib/cli/cluster/cluster.h"
 #include "lib/cli/cluster/which_daemon.h"
 #include "lib/cli/command_line.h"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/client/buffer_maker.h"
 #include "lib/client/convert.h"
 #include "lib/client/daemon_connection.h"

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "glog/logging.h"
+#include "lib/base/log.h"
 #include "lib/base/units.h"
 #include "lib/client/protocol/protocol.h"
 #include "lib/daemon/clients/numbers.h"

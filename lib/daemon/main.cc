@@ -10,12 +10,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/log.h"
 #include "lib/base/units.h"
 #include "lib/daemon/daemon.h"
 #include "lib/daemon/flags/options.h"
 #include "lib/daemon/flags/reload.h"
 #include "lib/daemon/watch/json_log.h"
+#include "lib/daemon/watch/text_log.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/file_descriptor.h"
 #include "lib/os/process/descriptor_limit.h"
@@ -50,7 +51,7 @@ enum class Phase { kStarting, kReady, kDraining };
 int Main(int argc, char** argv) {
   const ParsedFlags flags = ParseFlags(argc, argv);
   if (!flags.run) return flags.exit_code;
-  FLAGS_minloglevel = flags.options.log.level;
+  base::SetLogLevel(flags.options.log.level);
   std::optional<JsonLog> json_log;
   if (flags.options.log.json) json_log.emplace(flags.options.name);
 
@@ -96,7 +97,7 @@ int Main(int argc, char** argv) {
       if (phase == Phase::kReady) manager.Ready(ready);
       if (!options.has_value()) return;
       (*daemon)->Reload(*options);
-      FLAGS_minloglevel = options->log.level;
+      base::SetLogLevel(options->log.level);
       return;
     }
     if (phase == Phase::kDraining) return loop.Stop();
@@ -116,8 +117,7 @@ int Main(int argc, char** argv) {
 }  // namespace tokamak::daemon
 
 int main(int argc, char** argv) {
-  FLAGS_logtostderr = true;
-  google::InitGoogleLogging(argv[0]);
+  const tokamak::daemon::TextLog text_log(argv[0]);
   try {
     return tokamak::daemon::Main(argc, argv);
   } catch (const std::exception& error) {  // of a library: our mistake, but the user gets a line

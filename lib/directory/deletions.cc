@@ -1,6 +1,6 @@
 #include "lib/directory/deletions.h"
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 
 namespace tokamak::directory {
 

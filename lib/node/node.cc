@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/node/deletes/object_delete.h"
 #include "lib/node/remote_get.h"
 

@@ -1,11 +1,12 @@
 #include "lib/os/epoll_loop.h"
 
-#include <glog/logging.h>
 #include <sys/eventfd.h>
 #include <time.h>
 
 #include <algorithm>
 #include <cerrno>
+
+#include "lib/base/check.h"
 
 namespace tokamak::os {
 namespace {

@@ -1,8 +1,8 @@
 #include "lib/os/raised_signals.h"
 
-#include <glog/logging.h>
-
 #include <utility>
+
+#include "lib/base/check.h"
 
 namespace tokamak::os {
 

@@ -3,7 +3,7 @@
 #include <sys/random.h>
 #include <sys/types.h>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 
 namespace tokamak::os {
 

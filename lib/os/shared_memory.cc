@@ -1,7 +1,6 @@
 #include "lib/os/shared_memory.h"
 
 #include <fcntl.h>
-#include <glog/logging.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -14,6 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "lib/base/check.h"
+#include "lib/base/log.h"
 #include "lib/base/units.h"
 #include "lib/os/memory_limits.h"
 

@@ -1,6 +1,5 @@
 #include "lib/os/thread.h"
 
-#include <glog/logging.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -8,6 +7,8 @@
 
 #include <cerrno>
 #include <utility>
+
+#include "lib/base/log.h"
 
 namespace tokamak::os {
 namespace {

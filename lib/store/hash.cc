@@ -1,6 +1,6 @@
 #include "lib/store/hash.h"
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 
 namespace tokamak::store {
 

@@ -4,8 +4,8 @@
 #include <memory>
 #include <utility>
 
-#include "glog/logging.h"
 #include "lib/base/bytes.h"
+#include "lib/base/check.h"
 #include "lib/store/hash.h"
 #include "lib/store/store.h"
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 
 namespace tokamak::store {
 

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/base/units.h"
 
 namespace tokamak::store {

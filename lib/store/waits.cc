@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/store/store.h"
 
 namespace tokamak::store {

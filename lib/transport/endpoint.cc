@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
 #include "lib/base/answers.h"
+#include "lib/base/check.h"
+#include "lib/base/log.h"
 #include "lib/transport/channels/bulk_queue.h"
 #include "lib/transport/channels/context.h"
 #include "lib/transport/checked_options.h"
@@ -303,12 +304,16 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
     // The requester is gone: no answer is possible. The rest of its connection ends with the
     // deadline to connect.
     ++context_.counters.requesters_gone;
-    VLOG(1) << request.peer().ToString() << ": " << accepted;
+    LOG(DEBUG) << request.peer().ToString() << ": " << accepted;
   }
 
   // Refuses with our hello, which shows the peer what does not fit.
   void Reject(verbs::ConnectionRequest& request, const absl::Status& why) {
-    LOG_EVERY_T(WARNING, 1) << "refused a connection of " << request.peer().ToString() << ": " << why;
+    const base::Time now = context_.loop.Now();
+    if (!refusal_logged_.has_value() || now - *refusal_logged_ >= base::Seconds(1)) {
+      LOG(WARNING) << "refused a connection of " << request.peer().ToString() << ": " << why;
+      refusal_logged_ = now;
+    }
     if (why.code() == absl::StatusCode::kFailedPrecondition) ++context_.counters.protocol_errors;
     Hello ours;
     ours.slot_size = context_.options.slot_size;
@@ -360,6 +365,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
   std::vector<std::unique_ptr<verbs::Listener>> listeners_;  // by rail
   std::vector<std::unique_ptr<verbs::DeviceWatch>> device_watches_;
   base::Answers refused_calls_;
+  std::optional<base::Time> refusal_logged_;  // of a connection: at most one line in a second
   std::vector<std::function<void()>> draining_;
   base::Timer drain_;
   uint64_t last_later_ = 0;

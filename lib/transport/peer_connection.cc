@@ -4,7 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
+#include "lib/base/log.h"
 
 namespace tokamak::transport {
 namespace {
@@ -358,7 +359,7 @@ void PeerConnection::Break(absl::Status status) {
   }
   state_ = State::kBroken;
   reason_ = WithPeer(peer_, status);
-  VLOG(1) << "a connection " << (bulk_->side() == Side::kPuller ? "to " : "of ") << reason_;
+  LOG(DEBUG) << "a connection " << (bulk_->side() == Side::kPuller ? "to " : "of ") << reason_;
   deadline_.Cancel();
   watch_.reset();
   work_ = context_.loop.Post([this] {

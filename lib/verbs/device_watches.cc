@@ -4,8 +4,9 @@
 #include <deque>
 #include <utility>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/base/lifetime.h"
+#include "lib/base/log.h"
 
 namespace tokamak::verbs {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 
 namespace tokamak::sim {
 
@@ -17,7 +17,7 @@ Cluster::Cluster(const ClusterOptions& o)
 Cluster::~Cluster() = default;
 
 void Cluster::Wrong(const std::string& what) const {
-  if (options.on_wrong == nullptr) LOG(FATAL) << what << " (seed " << options.seed << ")";
+  CHECK(options.on_wrong != nullptr) << what << " (seed " << options.seed << ")";
   options.on_wrong(what);
 }
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/verbs/soft/device.h"
 #include "sim/cluster/cluster.h"
 #include "sim/costs/costed_device.h"

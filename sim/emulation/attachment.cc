@@ -4,7 +4,8 @@
 
 #include <utility>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
+#include "lib/base/log.h"
 #include "sim/emulation/frame_edits.h"
 
 namespace tokamak::sim {
@@ -146,7 +147,7 @@ void Attachment::Enter(const Bytes& bytes) {
       break;
     case OutsidePort::Sent::kTooLong:
     case OutsidePort::Sent::kQueueFull:
-      LOG(FATAL) << host_ << ": the device gave a frame beyond kOutsideMtu, or was not held up";
+      CHECK(false) << host_ << ": the device gave a frame beyond kOutsideMtu, or was not held up";
   }
 }
 

@@ -1,7 +1,7 @@
 #include "sim/emulation/frame_edits.h"
 
-#include "glog/logging.h"
 #include "lib/base/bytes.h"
+#include "lib/base/check.h"
 
 namespace tokamak::sim {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/verbs/soft/packets/packet.h"
 #include "lib/verbs/soft/packets/wire.h"
 #include "sim/fabric/host_port.h"

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/verbs/soft/fabrics/forwarding_port.h"
 #include "lib/verbs/soft/packets/datagram.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/verbs/soft/packets/datagram.h"
 #include "lib/verbs/soft/packets/wire.h"
 

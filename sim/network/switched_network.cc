@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "sim/fabric/topology/topology_builder.h"
 
 namespace tokamak::sim {
@@ -70,7 +70,7 @@ void SwitchedNetwork::SetAllLinks(const LinkOptions& options) {
 }
 
 void SwitchedNetwork::SetLink(const verbs::Address& from, const verbs::Address& to, const LinkOptions&) {
-  LOG(FATAL) << "the way from " << from.ToString() << " to " << to.ToString() << " shares its cables with others";
+  CHECK(false) << "the way from " << from.ToString() << " to " << to.ToString() << " shares its cables with others";
 }
 
 }  // namespace tokamak::sim

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/base/units.h"
 #include "lib/os/file_descriptor.h"
 #include "lib/os/loop_thread.h"
@@ -111,8 +111,6 @@ int Run(const CommandLine& command) {
 }
 
 int EmulateProgram(int argc, char** argv) {
-  google::InitGoogleLogging(argv[0]);
-  FLAGS_logtostderr = true;
   // Under `bazel run` paths are relative to the calling shell.
   if (const char* folder = std::getenv("BUILD_WORKING_DIRECTORY")) std::filesystem::current_path(folder);
   CommandLine command;

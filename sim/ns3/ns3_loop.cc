@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "sim/ns3/ns3_loop.h"
 
-#include <glog/logging.h>
-
 #include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "lib/base/check.h"
 #include "ns3/event-id.h"
 #include "ns3/event-impl.h"
 #include "ns3/global-value.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "sim/ns3/ns3_real_time.h"
 
-#include <glog/logging.h>
 #include <sys/prctl.h>
 
 #include <utility>
 
+#include "lib/base/check.h"
 #include "ns3/event-impl.h"
 #include "ns3/global-value.h"
 #include "ns3/nstime.h"

@@ -10,7 +10,6 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "glog/logging.h"
 #include "lib/base/units.h"
 #include "lib/os/process/child_process.h"
 #include "sim/large_pages.h"
@@ -134,7 +133,6 @@ std::string FindScript(const std::string& program, const char* name) {
 }  // namespace
 
 int ExperimentProgram(int argc, char** argv, VirtualTime& time) {
-  google::InitGoogleLogging(argv[0]);
   PreferLargePages();
   const std::string program = fs::read_symlink("/proc/self/exe").string();
   const std::string script = FindScript(program, argv[0]);

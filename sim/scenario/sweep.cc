@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/os/process/child_process.h"
 #include "nlohmann/json.hpp"
 

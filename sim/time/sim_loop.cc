@@ -1,10 +1,9 @@
 #include "sim/time/sim_loop.h"
 
-#include <glog/logging.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "lib/base/check.h"
 #include "sim/time/virtual_signal.h"
 
 namespace tokamak::sim {

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/os/loop_thread.h"
 #include "lib/verbs/soft/udp/udp_fabric.h"
 #include "tests/bench/summary.h"
@@ -229,8 +229,6 @@ void Run(const Settings& settings) {
 }  // namespace tokamak::verbs::soft
 
 int main(int argc, char** argv) {
-  google::InitGoogleLogging(argv[0]);
-  FLAGS_logtostderr = true;
   tokamak::verbs::soft::Settings settings;
   CLI::App app("Bytes a second over loopback: the software NIC's UDP fabric, and TCP.");
   app.add_option("--seconds", settings.seconds, "of each measurement")->capture_default_str();

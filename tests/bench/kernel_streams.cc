@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/os/file_descriptor.h"
 #include "lib/verbs/ibv/translation/socket_address.h"
 

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <utility>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 
 namespace tokamak::bench {
 namespace {

@@ -11,8 +11,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
 #include "lib/base/bytes.h"
+#include "lib/base/check.h"
+#include "lib/base/log.h"
 
 namespace tokamak::bench {
 namespace {

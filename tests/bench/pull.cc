@@ -22,7 +22,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "glog/logging.h"
+#include "lib/base/log.h"
 #include "lib/base/phase_log.h"
 #include "lib/base/random.h"
 #include "lib/base/units.h"
@@ -391,7 +391,6 @@ int Main(int argc, char** argv) {
 }  // namespace tokamak::bench
 
 int main(int argc, char** argv) {
-  google::InitGoogleLogging(argv[0]);
-  FLAGS_minloglevel = 1;
+  tokamak::base::SetLogLevel(tokamak::base::Severity::kWarning);
   return tokamak::bench::Main(argc, argv);
 }

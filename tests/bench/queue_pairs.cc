@@ -16,7 +16,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
-#include "glog/logging.h"
 #include "lib/base/units.h"
 #include "nlohmann/json.hpp"
 #include "tests/bench/nic_traffic.h"
@@ -160,8 +159,4 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace tokamak::bench
 
-int main(int argc, char** argv) {
-  google::InitGoogleLogging(argv[0]);
-  FLAGS_logtostderr = true;
-  return tokamak::bench::Main(argc, argv);
-}
+int main(int argc, char** argv) { return tokamak::bench::Main(argc, argv); }

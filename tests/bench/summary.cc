@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 
 namespace tokamak::bench {
 

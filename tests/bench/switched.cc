@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/base/trace.h"
 #include "lib/verbs/soft/device.h"
 #include "lib/verbs/verbs.h"
@@ -208,7 +208,6 @@ void Permutation(Settings settings) {
 }
 
 int Main(int argc, char** argv) {
-  google::InitGoogleLogging(argv[0]);
   sim::PreferLargePages();
   Settings settings;
   CLI::App app("Simulated RoCE networks: link transmissions for each second of processor time");

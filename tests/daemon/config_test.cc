@@ -89,7 +89,7 @@ TEST_F(ConfigTest, AFileGivesEveryKindOfFlag) {
   EXPECT_FALSE(parsed.options.require_rdma);
   EXPECT_EQ(parsed.options.huge_pages, HugePagesChoice::kNever);
   EXPECT_FALSE(parsed.options.prefault);
-  EXPECT_EQ(parsed.options.log.level, 1);
+  EXPECT_EQ(parsed.options.log.level, base::Severity::kWarning);
   EXPECT_TRUE(parsed.options.log.json);
 }
 

@@ -4,12 +4,9 @@
 #include <iostream>
 
 #include "absl/strings/numbers.h"
-#include "glog/logging.h"
 #include "tests/daemon/full_store.h"
 
 int main(int argc, char** argv) {
-  google::InitGoogleLogging(argv[0]);
-  FLAGS_logtostderr = true;
   tokamak::daemon::FullStoreOptions options;
   int64_t seconds = 0;
   if (argc != 4 || !absl::SimpleAtoi(argv[1], &seconds) || !absl::SimpleAtoi(argv[2], &options.seed) ||

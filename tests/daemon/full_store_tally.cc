@@ -5,7 +5,7 @@
 
 #include <new>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/os/file_descriptor.h"
 
 namespace tokamak::daemon {

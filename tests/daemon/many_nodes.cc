@@ -2,11 +2,9 @@
 #include <iostream>
 
 #include "absl/strings/numbers.h"
-#include "glog/logging.h"
 #include "tests/daemon/crowd.h"
 
 int main(int argc, char** argv) {
-  google::InitGoogleLogging(argv[0]);
   int nodes = 0;
   if (argc != 3 || !absl::SimpleAtoi(argv[1], &nodes) || nodes < 2) {
     std::cerr << "usage: many_nodes NODES SECONDS\n";

@@ -15,7 +15,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
+#include "lib/base/log.h"
 #include "lib/base/random.h"
 #include "tests/daemon/tokd_process.h"
 #include "tests/directory/redis_server.h"
@@ -150,8 +151,6 @@ int Main(seconds outage) {
 }  // namespace tokamak::daemon
 
 int main(int argc, char** argv) {
-  google::InitGoogleLogging(argv[0]);
-  FLAGS_logtostderr = true;
   int seconds = 30;
   if (argc > 2 || (argc == 2 && (!absl::SimpleAtoi(argv[1], &seconds) || seconds < 1))) {
     std::cerr << "usage: outage [SECONDS]\n";

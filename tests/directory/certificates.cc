@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/os/process/child_process.h"
 
 namespace tokamak::directory::redis {

@@ -7,7 +7,7 @@
 #include <array>
 #include <utility>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 
 namespace tokamak::directory::redis {
 

@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/os/file_descriptor.h"
 #include "tests/directory/redis_program.h"
 

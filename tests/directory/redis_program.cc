@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "absl/status/status.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/os/process/child_process.h"
 
 namespace tokamak::directory::redis {

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "tests/directory/redis_program.h"
 
 namespace tokamak::directory::redis {

@@ -6,7 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "glog/logging.h"
+#include "lib/base/log.h"
 #include "tests/faults/command.h"
 #include "tests/faults/netem_limit.h"
 

@@ -3,7 +3,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/client/protocol/frame.h"
 #include "tests/fuzz/target.h"
 

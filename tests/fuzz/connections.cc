@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"
 #include "tests/verbs/soft/connection_manager_fixture.h"

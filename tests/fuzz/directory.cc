@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/directory/local.h"
 #include "lib/directory/remote/remote.h"
 #include "lib/directory/remote/server.h"

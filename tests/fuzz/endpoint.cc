@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/transport/messages/message.h"
 #include "lib/transport/messages/rail_messages.h"
 #include "tests/fuzz/input.h"

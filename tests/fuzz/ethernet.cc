@@ -2,8 +2,8 @@
 // that the fabric makes to a frame of its kind.
 #include <vector>
 
-#include "glog/logging.h"
 #include "lib/base/bytes.h"
+#include "lib/base/check.h"
 #include "sim/emulation/frame_edits.h"
 #include "sim/emulation/frame_head.h"
 #include "tests/fuzz/input.h"

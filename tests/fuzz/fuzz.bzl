@@ -16,7 +16,7 @@ def fuzz_target(name, deps, rounds, tags = []):
         deps = deps + [
             ":input",
             "@system//:absl",
-            "@system//:glog",
+            "//lib/base:log",
         ],
         alwayslink = True,
     )

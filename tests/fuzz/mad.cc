@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/verbs/soft/cm/connection_rules.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/base/codec.h"
 #include "lib/base/random.h"
 #include "lib/client/protocol/frame.h"

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/transport/messages/hello.h"
 #include "lib/transport/messages/rail_messages.h"
 #include "tests/fuzz/input.h"
@@ -47,7 +47,7 @@ void TryHello(absl::Span<const uint8_t> given) {
   if (!hello.ok()) return;
   CHECK(IsHello(bytes));
   CHECK(hello->queue <= hello->bulk_queue_pairs * hello->rails);
-  CHECK_LE(hello->bulk_queue_pairs * hello->rails, kMaxBulkQueuePairs);
+  CHECK_LE(uint32_t{hello->bulk_queue_pairs} * hello->rails, kMaxBulkQueuePairs);
   CHECK(hello->primary < hello->rails && hello->rails <= kMaxRails);
   CHECK(hello->slot_size >= kMinSlotSize && hello->slot_size <= kMaxSlotSize);
   CHECK(hello->receive_slots >= kMinReceiveSlots && hello->receive_slots <= kMaxReceiveSlots);

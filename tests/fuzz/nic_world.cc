@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/verbs/soft/packets/wire.h"
 #include "lib/verbs/soft/rc/psn.h"
 #include "lib/verbs/soft/rc/syndrome.h"

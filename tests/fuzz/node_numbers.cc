@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "tests/fuzz/target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/directory/directory.h"
 #include "lib/node/calls/object_messages.h"
 #include "tests/fuzz/target.h"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/verbs/soft/packets/datagram.h"
 #include "lib/verbs/soft/packets/icrc.h"
 #include "lib/verbs/soft/packets/wire.h"

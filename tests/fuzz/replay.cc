@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "glog/logging.h"
 #include "gtest/gtest.h"
+#include "lib/base/check.h"
 #include "lib/base/random.h"
 #include "tests/fuzz/setup.h"
 #include "tests/fuzz/target.h"

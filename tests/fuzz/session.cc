@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/client/protocol/frame.h"
 #include "sim/time/sim_loop.h"
 #include "tests/daemon/lonely_node.h"

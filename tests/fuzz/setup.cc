@@ -1,14 +1,13 @@
 #include "tests/fuzz/setup.h"
 
-#include "glog/logging.h"
 #include "gtest/gtest.h"
+#include "lib/base/log.h"
 
 namespace tokamak::fuzz {
 
 void Prepare() {
-  FLAGS_minloglevel = google::GLOG_FATAL;  // hostile input is what the log would be full of
-  FLAGS_logtostderr = true;
-  GTEST_FLAG_SET(break_on_failure, true);  // the tests' fakes complain with EXPECT: that shall end the process
+  base::SetLogLevel(base::Severity::kFatal);  // hostile input is what the log would be full of
+  GTEST_FLAG_SET(break_on_failure, true);     // the tests' fakes complain with EXPECT: that shall end the process
 }
 
 }  // namespace tokamak::fuzz

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/base/units.h"
 #include "lib/daemon/flags/options.h"
 #include "lib/daemon/flags/policy_file.h"

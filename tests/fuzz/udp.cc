@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
 #include "lib/base/bytes.h"
+#include "lib/base/check.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/verbs/soft/packets/datagram.h"
 #include "lib/verbs/soft/udp/udp_fabric.h"

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <vector>
 
-#include "glog/logging.h"
 #include "lib/base/bytes.h"
+#include "lib/base/check.h"
 #include "lib/os/sockets/passed_descriptors.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"

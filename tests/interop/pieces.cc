@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/base/random.h"
 
 namespace tokamak::interop {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 
 namespace {
 

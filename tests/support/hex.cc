@@ -1,7 +1,7 @@
 #include "tests/support/hex.h"
 
 #include "absl/strings/numbers.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 
 namespace tokamak::support {
 

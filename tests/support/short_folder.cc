@@ -8,7 +8,8 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
+#include "lib/base/log.h"
 
 namespace tokamak::testing_support {
 

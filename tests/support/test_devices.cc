@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 
 namespace tokamak::testing_support {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "glog/logging.h"
 #include "gtest/gtest.h"
+#include "lib/base/log.h"
 #include "sim/time/sim_time.h"
 #include "tests/transport/world.h"
 

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "glog/logging.h"
 #include "gtest/gtest.h"
+#include "lib/base/check.h"
 #include "lib/base/trace.h"
 #include "lib/daemon/devices/device.h"
 #include "lib/os/epoll_loop.h"

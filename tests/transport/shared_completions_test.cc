@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "glog/logging.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lib/base/check.h"
 #include "sim/time/sim_loop.h"
 
 namespace tokamak::transport {
@@ -90,7 +90,7 @@ class FakeDevice final : public verbs::Device {
     queue = made.get();
     return made;
   }
-  verbs::ConnectionManager& connection_manager() override { LOG(FATAL) << "not asked for"; }
+  verbs::ConnectionManager& connection_manager() override { CHECK(false) << "not asked for"; }
   std::unique_ptr<verbs::DeviceWatch> Watch(base::EventLoop&, verbs::DeviceEventHandler) override { return nullptr; }
 
   Asked asked;

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "sim/network/loopback_fabric.h"
 #include "tests/transport/limited_device.h"
 

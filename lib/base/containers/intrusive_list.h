@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 
 namespace tokamak::base {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/base/containers/intrusive_list.h"
 
 namespace tokamak::base {

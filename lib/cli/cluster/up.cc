@@ -1,6 +1,5 @@
 #include "lib/cli/cluster/up.h"
 
-#include <glog/logging.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -8,6 +7,7 @@
 #include <iostream>
 
 #include "absl/status/statusor.h"
+#include "lib/base/check.h"
 #include "lib/base/text/printable.h"
 #include "lib/cli/cluster/cluster.h"
 #include "lib/cli/common/interruption.h"

@@ -1,6 +1,5 @@
 #include "lib/cli/common/interruption.h"
 
-#include <glog/logging.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
@@ -9,6 +8,8 @@
 #include <chrono>
 #include <optional>
 #include <utility>
+
+#include "lib/base/check.h"
 
 namespace tokamak::cli {
 

@@ -1,8 +1,8 @@
 #include "lib/cli/common/undo.h"
 
-#include <glog/logging.h>
-
 #include <utility>
+
+#include "lib/base/check.h"
 
 namespace tokamak::cli {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 
 namespace tokamak::cli::tune {
 

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/base/codec.h"
 #include "lib/client/protocol/messages.h"
 #include "lib/client/protocol/protocol.h"

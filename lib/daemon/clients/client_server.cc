@@ -4,7 +4,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
+#include "lib/base/log.h"
 #include "lib/base/units.h"
 #include "lib/client/protocol/frame.h"
 
@@ -131,7 +132,7 @@ bool ClientServer::Congested(uint64_t number) const {
 void ClientServer::Drop(uint64_t number, const absl::Status& why) {
   const auto client = clients_.find(number);
   if (client == clients_.end()) return;
-  VLOG(1) << "client " << number << " (pid " << client->second.connection->peer_pid() << ") is gone: " << why;
+  LOG(DEBUG) << "client " << number << " (pid " << client->second.connection->peer_pid() << ") is gone: " << why;
   CountEnd(client->second, why);
   client->second.hello_deadline.Cancel();
   leaving_.push_back(std::move(client->second));

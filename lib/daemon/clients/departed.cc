@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "glog/logging.h"
+#include "lib/base/log.h"
 
 namespace tokamak::daemon {
 

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "glog/logging.h"
+#include "lib/base/log.h"
 #include "lib/daemon/devices/placement.h"
 #include "lib/os/process/processors.h"
 

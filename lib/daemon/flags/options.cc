@@ -298,8 +298,12 @@ void AddMemoryFlags(CLI::App& app, FlagTable& table, RawFlags& raw, DaemonOption
 
 void AddWatchingFlags(CLI::App& app, FlagTable& table, DaemonOptions& options) {
   Group(app, "Looking on");
-  table.AddChoice<int>("--log-level", {{"info", 0}, {"warning", 1}, {"error", 2}}, options.log.level,
-                       "what is less is not logged: info, warning or error");
+  table.AddChoice<base::Severity>("--log-level",
+                                  {{"debug", base::Severity::kDebug},
+                                   {"info", base::Severity::kInfo},
+                                   {"warning", base::Severity::kWarning},
+                                   {"error", base::Severity::kError}},
+                                  options.log.level, "what is less is not logged: debug, info, warning or error");
   table.AddChoice<bool>("--log-format", {{"text", false}, {"json", true}}, options.log.json,
                         "of the log on standard error: text, or json: one object in each line");
   table.AddOptional(

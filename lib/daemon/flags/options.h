@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "lib/base/log.h"
 #include "lib/base/text/host_port.h"
 #include "lib/base/time.h"
 #include "lib/daemon/devices/device.h"
@@ -36,7 +37,7 @@ absl::StatusOr<DirectoryChoice> ParseDirectory(const std::string& text);
 constexpr base::Duration kMaxAckTimeout = base::Milliseconds(500);
 
 struct LogChoice {
-  int level = 0;  // of glog: lower levels are not logged
+  base::Severity level = base::Severity::kInfo;  // the least that is logged
   bool json = false;
 };
 

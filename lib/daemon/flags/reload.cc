@@ -7,7 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
-#include "glog/logging.h"
+#include "lib/base/log.h"
 #include "lib/daemon/flags/config_file.h"
 
 namespace tokamak::daemon {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "glog/logging.h"
+#include "lib/base/log.h"
 #include "lib/verbs/types.h"
 
 namespace tokamak::daemon {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/base/version.h"
 #include "lib/transport/object_access.h"
 
@@ -353,7 +353,7 @@ MetricValue ValueOf(absl::string_view name, const NodeSnapshot& node) {
   for (const NodeMetric& row : kNodeMetrics) {
     if (row.name == name && row.label.key == nullptr) return row.value(node);
   }
-  LOG(FATAL) << "no number of a node is named " << name;
+  CHECK(false) << "no number of a node is named " << name;
 }
 
 std::vector<MetricReading> ReadMetrics(const NodeSnapshot& node) {

@@ -14,7 +14,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
 #include "lib/base/text/printable.h"
 #include "lib/daemon/watch/http_request.h"
 

@@ -3,19 +3,18 @@
 //  {"time": "2026-01-31T12:00:00.123456Z", "level": "info", "node": "n1",
 //   "source": "daemon.cc:147", "message": "..."}                            (in one line)
 //
-// Thread rule: any; glog calls it one line after the other.
+// Thread rule: any.
 #pragma once
 
 #include <string>
 
-#include "absl/time/time.h"
-#include "glog/logging.h"
+#include "lib/base/log.h"
 
 namespace tokamak::daemon {
 
-class JsonLog final : public google::LogSink {
+class JsonLog final : public base::LogSink {
  public:
-  // Replaces glog's own lines as long as it lives, except that of a failed CHECK, with its stack.
+  // Replaces the lines of the sink before as long as it lives, except that of a failed CHECK.
   explicit JsonLog(std::string node);
   ~JsonLog() override;
   JsonLog(const JsonLog&) = delete;
@@ -24,14 +23,11 @@ class JsonLog final : public google::LogSink {
   // Returns a line of the log, without its end, for use elsewhere.
   std::string Line(const std::string& level, const std::string& source, const std::string& message) const;
 
-  void send(google::LogSeverity severity, const char* full_filename, const char* base_filename, int line,
-            const google::LogMessageTime& time, const char* message, size_t message_len) override;
+  void Write(const base::LogLine& line) override;
 
  private:
-  std::string LineAt(absl::Time at, const std::string& level, const std::string& source,
-                     const std::string& message) const;
-
   const std::string node_;
+  base::LogSink* const before_;
 };
 
 }  // namespace tokamak::daemon

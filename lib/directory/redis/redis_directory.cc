@@ -10,7 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "glog/logging.h"
+#include "lib/base/log.h"
 #include "lib/directory/redis/replies.h"
 #include "lib/directory/redis/scripts.h"
 #include "lib/directory/redis/server/cluster_slot.h"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/node/calls/object_messages.h"
 
 namespace tokamak::node {

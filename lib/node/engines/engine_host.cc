@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
 #include "lib/node/calls/call_router.h"
 
 namespace tokamak::node {

@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
+#include "lib/base/log.h"
 #include "lib/node/calls/object_messages.h"
 
 namespace tokamak::node {
@@ -475,7 +476,7 @@ void ObjectPull::Failed(const absl::Status& status) {
   if (stale) needs_.places.ForgetHolder(id_, holder);
   const auto code = stale ? absl::StatusCode::kUnavailable : status.code();
   trouble_ = absl::Status(code, absl::StrCat("from ", holder, ": ", status.message()));
-  VLOG(1) << "pull of " << id_.ToHex() << " " << trouble_;
+  LOG(DEBUG) << "pull of " << id_.ToHex() << " " << trouble_;
   TryNextHolder();
 }
 

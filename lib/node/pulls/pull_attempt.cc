@@ -2,7 +2,8 @@
 
 #include <utility>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
+#include "lib/base/log.h"
 
 namespace tokamak::node {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 
 namespace tokamak::node {
 

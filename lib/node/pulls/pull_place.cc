@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 
 namespace tokamak::node {
 

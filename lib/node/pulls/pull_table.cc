@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/node/pulls/object_pull.h"
 
 namespace tokamak::node {

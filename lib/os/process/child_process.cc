@@ -1,7 +1,6 @@
 #include "lib/os/process/child_process.h"
 
 #include <fcntl.h>
-#include <glog/logging.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "lib/base/check.h"
 
 extern "C" {
 #include <sys/pidfd.h>  // glibc 2.36 lacks extern "C" there

@@ -2,7 +2,8 @@
 
 #include <sys/resource.h>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
+#include "lib/base/log.h"
 
 namespace tokamak::os {
 

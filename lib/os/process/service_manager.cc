@@ -11,7 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "glog/logging.h"
+#include "lib/base/log.h"
 
 namespace tokamak::os {
 

@@ -1,8 +1,8 @@
 #include "lib/os/sockets/passed_descriptors.h"
 
-#include <glog/logging.h>
-
 #include <cstring>
+
+#include "lib/base/check.h"
 
 namespace tokamak::os {
 

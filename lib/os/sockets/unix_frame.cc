@@ -1,7 +1,6 @@
 #include "lib/os/sockets/unix_frame.h"
 
 #include <fcntl.h>
-#include <glog/logging.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "lib/base/bytes.h"
+#include "lib/base/check.h"
 #include "lib/os/sockets/passed_descriptors.h"
 
 namespace tokamak::os {

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/log.h"
 #include "lib/os/sockets/unix_address.h"
 
 namespace tokamak::os {

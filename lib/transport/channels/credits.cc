@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/transport/messages/hello.h"
 
 namespace tokamak::transport {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 
 namespace tokamak::transport {
 

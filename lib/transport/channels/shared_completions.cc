@@ -4,7 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
+#include "lib/base/log.h"
 
 namespace tokamak::transport {
 
@@ -175,8 +176,9 @@ bool SharedCompletions::Drain() {
       ++passed_;
       User* const user = UserOf(completion.queue_pair_number);
       if (user == nullptr) {
-        LOG(DFATAL) << device_.name() << " completed a request of queue pair " << completion.queue_pair_number
-                    << ", which is gone";
+        LOG(ERROR) << device_.name() << " completed a request of queue pair " << completion.queue_pair_number
+                   << ", which is gone";
+        DCHECK(false) << "queue pair " << completion.queue_pair_number;
         continue;
       }
       User& one = *user;

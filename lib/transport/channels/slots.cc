@@ -1,6 +1,6 @@
 #include "lib/transport/channels/slots.h"
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 
 namespace tokamak::transport {
 

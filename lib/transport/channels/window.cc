@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/transport/channels/bulk_queue.h"
 
 namespace tokamak::transport {
@@ -80,7 +80,7 @@ void Window::OnDone() {
       return owner_.OnWindow();
     case State::kOpen:
     case State::kClosed:
-      LOG(FATAL) << "a window that has asked for nothing";
+      CHECK(false) << "a window that has asked for nothing";
   }
 }
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "glog/logging.h"
+#include "lib/base/log.h"
 
 namespace tokamak::transport {
 
@@ -16,7 +16,7 @@ std::unique_ptr<verbs::MemoryWindow> WindowPool::Take() {
   if (windows_ == kMaxWindows) return nullptr;
   auto made = rail_.domain.CreateMemoryWindow();
   if (!made.ok()) {
-    VLOG(1) << rail_.device.name() << " makes no memory window beyond " << windows_ << ": " << made.status();
+    LOG(DEBUG) << rail_.device.name() << " makes no memory window beyond " << windows_ << ": " << made.status();
     return nullptr;
   }
   ++windows_;

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
 #include "lib/base/bytes.h"
+#include "lib/base/check.h"
 
 namespace tokamak::transport {
 namespace {

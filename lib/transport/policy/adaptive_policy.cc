@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 
 namespace tokamak::transport {
 namespace {

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/base/units.h"
 
 namespace tokamak::transport {
@@ -130,7 +130,7 @@ Protocol Policy::Choose(uint64_t size) const {
   for (const Step& step : steps_) {
     if (size <= step.size_at_most) return step.protocol;
   }
-  LOG(FATAL) << "the last step reaches every size";
+  CHECK(false) << "the last step reaches every size";
   return Protocol::kRead;
 }
 

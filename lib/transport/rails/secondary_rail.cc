@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/log.h"
 
 namespace tokamak::transport {
 
@@ -62,7 +62,7 @@ void SecondaryRail::OnLinksUp(uint32_t path_mtu) {
 
 void SecondaryRail::Fail(const absl::Status& status) {
   if (state_ == State::kJoining) {
-    VLOG(1) << "rail " << rail_ << " does not come up: " << status;
+    LOG(DEBUG) << "rail " << rail_ << " does not come up: " << status;
     return Drop();
   }
   if (state_ != State::kUp) return;

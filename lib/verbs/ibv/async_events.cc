@@ -1,10 +1,10 @@
 #include "lib/verbs/ibv/async_events.h"
 
 #include <fcntl.h>
-#include <glog/logging.h>
 
 #include <utility>
 
+#include "lib/base/check.h"
 #include "lib/verbs/ibv/cm/path_cache.h"
 
 namespace tokamak::verbs::ibv {

@@ -1,12 +1,12 @@
 #include "lib/verbs/ibv/completion_channel.h"
 
 #include <fcntl.h>
-#include <glog/logging.h>
 #include <sys/epoll.h>
 
 #include <algorithm>
 #include <cerrno>
 
+#include "lib/base/check.h"
 #include "lib/verbs/ibv/translation/errors.h"
 
 namespace tokamak::verbs::ibv {

@@ -1,7 +1,6 @@
 #include "lib/verbs/ibv/completion_queue.h"
 
 #include <arpa/inet.h>
-#include <glog/logging.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "lib/base/log.h"
 #include "lib/verbs/ibv/posting/work_ring.h"
 #include "lib/verbs/ibv/translation/errors.h"
 

@@ -1,6 +1,5 @@
 #include "lib/verbs/ibv/context.h"
 
-#include <glog/logging.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "lib/base/log.h"
 #include "lib/os/process/processors.h"
 #include "lib/verbs/ibv/cm/connection_rules.h"
 #include "lib/verbs/ibv/cm/rdma_address.h"

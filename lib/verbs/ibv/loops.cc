@@ -1,6 +1,6 @@
 #include "lib/verbs/ibv/loops.h"
 
-#include <glog/logging.h>
+#include "lib/base/check.h"
 
 namespace tokamak::verbs::ibv {
 

@@ -1,7 +1,5 @@
 #include "lib/verbs/ibv/memory.h"
 
-#include <glog/logging.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -9,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "lib/base/log.h"
 #include "lib/verbs/ibv/translation/errors.h"
 
 namespace tokamak::verbs::ibv {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/verbs/ibv/off_loop_connection.h"
 
 namespace tokamak::verbs::ibv {

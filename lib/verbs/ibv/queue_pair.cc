@@ -1,7 +1,5 @@
 #include "lib/verbs/ibv/queue_pair.h"
 
-#include <glog/logging.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -10,6 +8,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "lib/base/check.h"
+#include "lib/base/log.h"
 #include "lib/verbs/ibv/translation/attributes.h"
 #include "lib/verbs/ibv/translation/errors.h"
 

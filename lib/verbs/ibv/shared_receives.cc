@@ -1,7 +1,5 @@
 #include "lib/verbs/ibv/shared_receives.h"
 
-#include <glog/logging.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -10,6 +8,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "lib/base/check.h"
+#include "lib/base/log.h"
 #include "lib/verbs/ibv/posting/work_ring.h"
 #include "lib/verbs/ibv/translation/errors.h"
 

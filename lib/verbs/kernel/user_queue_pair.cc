@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "glog/logging.h"
+#include "lib/base/log.h"
 #include "lib/verbs/kernel/program/receive_wqe.h"
 #include "lib/verbs/kernel/program/translate.h"
 

@@ -4,7 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
+#include "lib/base/log.h"
 #include "lib/verbs/soft/congestion/congestion.h"
 
 namespace tokamak::verbs::soft {

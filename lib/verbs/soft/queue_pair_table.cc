@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 
 namespace tokamak::verbs::soft {
 namespace {

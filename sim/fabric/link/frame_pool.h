@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "sim/fabric/link/frame.h"
 
 namespace tokamak::sim {

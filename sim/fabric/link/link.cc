@@ -1,6 +1,6 @@
 #include "sim/fabric/link/link.h"
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 
 namespace tokamak::sim {
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "glog/logging.h"
-
 namespace tokamak::sim {
 
 EgressPort::~EgressPort() {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "sim/fabric/topology/topology_builder.h"
 
 namespace tokamak::sim {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 
 namespace tokamak::sim {
 

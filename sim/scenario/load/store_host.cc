@@ -8,7 +8,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
+#include "lib/base/log.h"
 #include "sim/costs/costed_device.h"
 #include "sim/scenario/load/borrowed_device.h"
 #include "sim/scenario/load/phantom_registration.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/log.h"
 #include "lib/node/pulls/pull_table.h"
 
 namespace tokamak::sim {

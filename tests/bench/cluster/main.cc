@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/log.h"
 #include "lib/cli/cluster/places.h"
 #include "lib/os/epoll_loop.h"
 #include "mpi.h"
@@ -284,8 +284,6 @@ int Main(int argc, char** argv) {
 }  // namespace tokamak::bench
 
 int main(int argc, char** argv) {
-  google::InitGoogleLogging(argv[0]);
-  FLAGS_minloglevel = 1;
-  FLAGS_logtostderr = true;
+  tokamak::base::SetLogLevel(tokamak::base::Severity::kWarning);
   return tokamak::bench::Main(argc, argv);
 }

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/log.h"
 #include "sim/costs/presets.h"
 #include "sim/fabric/link/rate.h"
 #include "tests/bench/cluster/report.h"
@@ -70,8 +70,6 @@ int Main(int argc, char** argv) {
 }  // namespace tokamak::bench
 
 int main(int argc, char** argv) {
-  google::InitGoogleLogging(argv[0]);
-  FLAGS_minloglevel = 1;
-  FLAGS_logtostderr = true;
+  tokamak::base::SetLogLevel(tokamak::base::Severity::kWarning);
   return tokamak::bench::Main(argc, argv);
 }

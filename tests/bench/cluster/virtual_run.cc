@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/transport/endpoint_options.h"
 #include "sim/cluster/cluster.h"
 #include "sim/network/switched_network.h"

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "glog/logging.h"
 #include "gtest/gtest.h"
+#include "lib/base/check.h"
 #include "lib/os/epoll_loop.h"
 #include "sim/fabric/switched_fabric.h"
 #include "sim/fabric/topology/generators.h"

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
 #include "gtest/gtest.h"
+#include "lib/base/check.h"
 #include "lib/os/file_descriptor.h"
 #include "tests/os/own_network.h"
 #include "tests/sim/emulation/frame_bytes.h"

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "glog/logging.h"
 #include "gtest/gtest.h"
+#include "lib/base/log.h"
 #include "tests/faults/command.h"
 #include "tests/faults/wire.h"
 #include "tests/verbs/ibv/connections_fixture.h"
@@ -103,10 +103,10 @@ TEST_P(MovedAddressTest, MessagesPassFromTheMovedAddress) {
 }
 
 // Keeps what is logged of `address` while it lives.
-class HeardOf final : private google::LogSink {
+class HeardOf final : private base::LogSink {
  public:
-  explicit HeardOf(std::string address) : address_(std::move(address)) { google::AddLogSink(this); }
-  ~HeardOf() { google::RemoveLogSink(this); }
+  explicit HeardOf(std::string address) : address_(std::move(address)), before_(base::SetLogSink(this)) {}
+  ~HeardOf() override { base::SetLogSink(before_); }
 
   std::vector<std::string> Lines() {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -114,14 +114,14 @@ class HeardOf final : private google::LogSink {
   }
 
  private:
-  void send(google::LogSeverity, const char*, const char*, int, const google::LogMessageTime&, const char* text,
-            size_t size) override {
+  void Write(const base::LogLine& line) override {
     const std::lock_guard<std::mutex> lock(mutex_);
-    std::string line(text, size);
-    if (absl::StartsWith(line, address_)) lines_.push_back(std::move(line));
+    std::string text(line.text);
+    if (absl::StartsWith(text, address_)) lines_.push_back(std::move(text));
   }
 
   const std::string address_;
+  base::LogSink* const before_;
   std::mutex mutex_;
   std::vector<std::string> lines_;  // guarded by mutex_
 };

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <utility>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 
 namespace tokamak::verbs::ibv {
 

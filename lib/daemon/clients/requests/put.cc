@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "glog/logging.h"
 #include "lib/base/bytes.h"
+#include "lib/base/check.h"
 
 namespace tokamak::daemon {
 

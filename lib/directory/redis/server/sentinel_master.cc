@@ -6,7 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "glog/logging.h"
+#include "lib/base/log.h"
 
 namespace tokamak::directory::redis {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/directory/redis/server/remedies.h"
 
 namespace tokamak::directory::redis {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/log.h"
 #include "lib/directory/redis/server/server_info.h"
 
 namespace tokamak::directory::redis {

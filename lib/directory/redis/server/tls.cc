@@ -11,7 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/os/sockets/name_lookup.h"
 
 namespace tokamak::directory::redis {

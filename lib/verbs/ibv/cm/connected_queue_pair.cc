@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "glog/logging.h"
+#include "lib/base/log.h"
 
 namespace tokamak::verbs::ibv {
 

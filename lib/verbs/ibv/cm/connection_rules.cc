@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/verbs/ibv/translation/attributes.h"
 
 namespace tokamak::verbs::ibv {

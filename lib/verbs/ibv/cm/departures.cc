@@ -8,7 +8,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
+#include "lib/base/log.h"
 #include "lib/os/thread.h"
 #include "lib/verbs/ibv/translation/errors.h"
 

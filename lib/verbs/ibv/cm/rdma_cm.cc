@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/log.h"
 #include "lib/verbs/ibv/cm/connection_rules.h"
 #include "lib/verbs/ibv/cm/rdma_connection.h"
 #include "lib/verbs/ibv/cm/rdma_core.h"
@@ -78,7 +78,7 @@ void RdmaCmCore::OnFirstData(uint32_t queue_pair_number) {
   const base::MutexLock lock(mutex_);
   const auto it = awaiting_.find(queue_pair_number);
   if (it == awaiting_.end()) return;
-  if (rdma_notify(it->second, IBV_EVENT_COMM_EST) != 0) VLOG(1) << "rdma_notify: " << std::strerror(errno);
+  if (rdma_notify(it->second, IBV_EVENT_COMM_EST) != 0) LOG(DEBUG) << "rdma_notify: " << std::strerror(errno);
 }
 
 absl::StatusOr<std::unique_ptr<RdmaConnectionManager>> RdmaConnectionManager::Make(const RdmaCmOptions& options) {

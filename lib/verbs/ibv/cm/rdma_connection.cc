@@ -7,7 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
+#include "lib/base/log.h"
 #include "lib/verbs/ibv/cm/rdma_answer.h"
 #include "lib/verbs/ibv/cm/rdma_rejection.h"
 #include "lib/verbs/ibv/translation/attributes.h"
@@ -114,7 +115,7 @@ void RdmaConnection::OnCmEvent(const CmEvent& event) {
       return End(phase_ == Phase::kUp ? Kind::kDisconnected : Kind::kUnreachable,
                  absl::UnavailableError(absl::StrCat("device ", core_->options().device, " was removed")));
     default:
-      VLOG(1) << peer_.ToString() << ": " << EventText(event);
+      LOG(DEBUG) << peer_.ToString() << ": " << EventText(event);
       return;
   }
 }

@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
+#include "lib/base/log.h"
 #include "lib/verbs/ibv/cm/rdma_rejection.h"
 #include "lib/verbs/ibv/translation/errors.h"
 #include "lib/verbs/ibv/translation/socket_address.h"
@@ -49,7 +50,7 @@ void RdmaRequest::Reject(absl::Span<const uint8_t> private_data) {
   CHECK_LE(private_data.size(), kRdmaCmPrivateData);
   rdma_cm_id* const id = Answer();
   if (rdma_reject(id, private_data.data(), static_cast<uint8_t>(private_data.size())) != 0) {
-    VLOG(1) << peer_.ToString() << " is not there any more to be rejected: " << ErrnoStatus(errno, "rdma_reject");
+    LOG(DEBUG) << peer_.ToString() << " is not there any more to be rejected: " << ErrnoStatus(errno, "rdma_reject");
   }
   core_->departures().Destroy(id);
 }
@@ -101,7 +102,7 @@ void RdmaListener::OnCmEvent(const CmEvent& event) {
     LOG(WARNING) << "device " << core_->options().device << " was removed: nobody hears at " << address_.ToString();
     return Close();
   }
-  VLOG(1) << address_.ToString() << ": " << EventText(event);
+  LOG(DEBUG) << address_.ToString() << ": " << EventText(event);
 }
 
 void RdmaListener::Present(const CmEvent& event) {

@@ -1,8 +1,8 @@
 #include "lib/verbs/ibv/posting/read_gate.h"
 
-#include <glog/logging.h>
-
 #include <algorithm>
+
+#include "lib/base/check.h"
 
 namespace tokamak::verbs::ibv {
 namespace {

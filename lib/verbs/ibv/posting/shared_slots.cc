@@ -1,8 +1,8 @@
 #include "lib/verbs/ibv/posting/shared_slots.h"
 
-#include <glog/logging.h>
-
 #include <algorithm>
+
+#include "lib/base/check.h"
 
 namespace tokamak::verbs::ibv {
 

@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
+#include "lib/base/log.h"
 
 namespace tokamak::verbs::ibv {
 
@@ -78,7 +79,7 @@ absl::Status TcpConnection::Accept(os::FileDescriptor socket, const TcpHello& as
   TcpHello reject;
   reject.kind = TcpHello::Kind::kReject;
   reject.link = offer_.port.link;
-  if (absl::Status sent = line_->Send(reject); !sent.ok()) VLOG(1) << peer_.ToString() << ": " << sent;
+  if (absl::Status sent = line_->Send(reject); !sent.ok()) LOG(DEBUG) << peer_.ToString() << ": " << sent;
   line_.reset();
   return absl::Status(status.code(), absl::StrCat("accept ", peer_.ToString(), ": ", status.message()));
 }

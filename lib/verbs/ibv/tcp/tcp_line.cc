@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/verbs/ibv/translation/errors.h"
 #include "lib/verbs/ibv/translation/socket_address.h"
 

@@ -8,7 +8,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
+#include "lib/base/log.h"
 #include "lib/verbs/ibv/translation/errors.h"
 #include "lib/verbs/ibv/translation/socket_address.h"
 
@@ -25,7 +26,7 @@ void SendReject(os::FileDescriptor socket, const TcpHello& ask, absl::Span<const
   reject.SetPrivateData(private_data);
   const TcpHelloBytes bytes = EncodeTcpHello(reject);
   const ssize_t sent = send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  if (sent != static_cast<ssize_t>(bytes.size())) VLOG(1) << "a peer is not there any more to be rejected";
+  if (sent != static_cast<ssize_t>(bytes.size())) LOG(DEBUG) << "a peer is not there any more to be rejected";
 }
 
 }  // namespace
@@ -93,7 +94,7 @@ class TcpListener::HalfOpen final : private TcpLine::Owner {
   void OnLineUp() override {}
   void OnHello(const TcpHello& hello) override { listener_.OnAsk(this, hello); }
   void OnLineLost(const absl::Status& why) override {
-    VLOG(1) << peer_.ToString() << ": " << why;
+    LOG(DEBUG) << peer_.ToString() << ": " << why;
     listener_.Drop(this);
   }
 

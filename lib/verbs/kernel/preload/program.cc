@@ -20,6 +20,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "lib/base/log.h"
 #include "lib/base/mutex.h"
 #include "lib/os/no_cancellation.h"
 #include "lib/verbs/kernel/program/ring_memory.h"
@@ -100,7 +101,16 @@ void AfterForkInChild() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   once->owner = getpid();
 }
 
+// The log of what is linked in: a line for the user if asked for, a broken CHECK always.
+class UsersLog final : public base::LogSink {
+ public:
+  void Write(const base::LogLine& line) override {
+    Say(absl::StrCat(line.file, ":", line.line, ": ", std::string(line.text)), line.severity == base::Severity::kFatal);
+  }
+};
+
 void MakeOnce() {
+  base::SetLogSink(new UsersLog);
   once = new Once;
   once->owner = getpid();
   pthread_atfork(nullptr, nullptr, &AfterForkInChild);

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/verbs/time_codes.h"
 
 namespace tokamak::verbs::soft {

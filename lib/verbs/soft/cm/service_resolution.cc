@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/verbs/soft/cm/connection_rules.h"
 
 namespace tokamak::verbs::soft {

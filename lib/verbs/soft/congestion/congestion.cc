@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/base/units.h"
 
 namespace tokamak::verbs::soft {
@@ -32,7 +32,7 @@ const Algorithm& Find(CongestionControl control) {
   for (const Algorithm& algorithm : kAlgorithms) {
     if (algorithm.control == control) return algorithm;
   }
-  LOG(FATAL) << "no congestion control " << static_cast<int>(control);
+  CHECK(false) << "no congestion control " << static_cast<int>(control);
 }
 
 }  // namespace

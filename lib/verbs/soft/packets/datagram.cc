@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "glog/logging.h"
 #include "lib/base/bytes.h"
+#include "lib/base/check.h"
 
 namespace tokamak::verbs::soft {
 

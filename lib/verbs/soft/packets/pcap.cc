@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
 #include "lib/base/bytes.h"
+#include "lib/base/log.h"
 #include "lib/verbs/soft/packets/ip_header.h"
 
 namespace tokamak::verbs::soft {

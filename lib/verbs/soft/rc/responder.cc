@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/verbs/soft/rc/connected_core.h"
 #include "lib/verbs/soft/rc/psn.h"
 #include "lib/verbs/soft/rc/syndrome.h"

@@ -9,7 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
+#include "lib/base/log.h"
 #include "lib/os/file_descriptor.h"
 #include "lib/verbs/soft/packets/datagram.h"
 #include "lib/verbs/soft/shm/names.h"

@@ -10,7 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/os/sockets/unix_socket.h"
 
 namespace tokamak::verbs::soft {

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <new>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 
 namespace tokamak::verbs::soft {
 namespace {

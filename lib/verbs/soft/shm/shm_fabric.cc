@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/verbs/soft/packets/datagram.h"
 #include "lib/verbs/soft/shm/endpoint.h"
 #include "lib/verbs/soft/shm/names.h"

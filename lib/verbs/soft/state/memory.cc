@@ -1,6 +1,6 @@
 #include "lib/verbs/soft/state/memory.h"
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 
 namespace tokamak::verbs::soft {
 

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/base/event_loop.h"
 #include "lib/verbs/soft/state/memory.h"
 #include "lib/verbs/soft/state/nic_mutex.h"

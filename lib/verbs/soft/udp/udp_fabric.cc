@@ -11,7 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "glog/logging.h"
+#include "lib/base/check.h"
 #include "lib/verbs/soft/udp/raw_socket.h"
 #include "lib/verbs/soft/udp/udp_receiver.h"
 #include "lib/verbs/soft/udp/udp_sender.h"

@@ -6,8 +6,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "glog/logging.h"
 #include "lib/base/bytes.h"
+#include "lib/base/check.h"
+#include "lib/base/log.h"
 #include "lib/verbs/soft/packets/datagram.h"
 
 namespace tokamak::verbs::soft {

@@ -17,7 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "glog/logging.h"
+#include "lib/base/log.h"
 #include "lib/verbs/soft/packets/wire.h"
 
 namespace tokamak::verbs::soft {
