@@ -76,8 +76,8 @@ TEST(LogTest, TheFirstOfEachHundredIsLogged) {
   KeptLines log;
   for (int i = 0; i < 201; ++i) LOG_EVERY_N(INFO, 100) << i;
   for (int i = 0; i < 201; ++i) LOG_IF_EVERY_N(INFO, i % 2 == 1, 100) << i;  // counts those that are true
-  EXPECT_EQ(log.lines, (Lines{"info log_test.cc: 0", "info log_test.cc: 100", "info log_test.cc: 200",
-                              "info log_test.cc: 1"}));
+  EXPECT_EQ(log.lines,
+            (Lines{"info log_test.cc: 0", "info log_test.cc: 100", "info log_test.cc: 200", "info log_test.cc: 1"}));
 }
 
 TEST(LogTest, WithoutASinkALineGoesToStandardError) {
@@ -113,7 +113,8 @@ TEST(CheckTest, NotNullGivesThePointer) {
 TEST(CheckDeathTest, ABrokenLawNamesItselfItsValuesAndTheReason) {
   const std::vector<int> empty;
   const uint8_t byte = 65;
-  EXPECT_DEATH(CHECK(!empty.empty()) << "of the test", "log_test.cc:[0-9]+\\] Check failed: !empty.empty\\(\\) of the test");
+  EXPECT_DEATH(CHECK(!empty.empty()) << "of the test",
+               "log_test.cc:[0-9]+\\] Check failed: !empty.empty\\(\\) of the test");
   EXPECT_DEATH(CHECK_EQ(empty.size(), 1u) << "so", "Check failed: empty.size\\(\\) == 1u \\(0 vs. 1\\) so");
   EXPECT_DEATH(CHECK_GE(1, 2), "Check failed: 1 >= 2 \\(1 vs. 2\\)");
   EXPECT_DEATH(CHECK_NE(byte, uint8_t{65}), "\\(65 vs. 65\\)");

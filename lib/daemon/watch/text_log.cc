@@ -8,10 +8,14 @@ namespace {
 google::LogSeverity AsGlog(base::Severity severity) {
   switch (severity) {
     case base::Severity::kDebug:
-    case base::Severity::kInfo: return google::GLOG_INFO;
-    case base::Severity::kWarning: return google::GLOG_WARNING;
-    case base::Severity::kError: return google::GLOG_ERROR;
-    case base::Severity::kFatal: return google::GLOG_FATAL;
+    case base::Severity::kInfo:
+      return google::GLOG_INFO;
+    case base::Severity::kWarning:
+      return google::GLOG_WARNING;
+    case base::Severity::kError:
+      return google::GLOG_ERROR;
+    case base::Severity::kFatal:
+      return google::GLOG_FATAL;
   }
   return google::GLOG_ERROR;
 }
