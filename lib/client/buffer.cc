@@ -13,16 +13,15 @@
 
 namespace tokamak {
 
-// Aligned like memory of the arena. Hidden: the shared library exports the members of
-// MutableBuffer.
+// Aligned as in the arena. Hidden: the shared library exports MutableBuffer's members.
 struct __attribute__((visibility("hidden"))) MutableBuffer::Unclaimed {
   struct alignas(64) CacheLine {
     uint8_t bytes[64] = {};
   };
 
-  std::shared_ptr<client::Line> line;  // where it will be put
+  std::shared_ptr<client::Line> line;  // for its put
   std::vector<CacheLine> memory;       // data, then metadata
-  base::Duration timeout;              // longest wait for room
+  base::Duration timeout;              // of the wait for room
   std::string name;                    // kept with the object
 };
 
@@ -110,7 +109,7 @@ Status MutableBuffer::Abort() {
   if (connection == nullptr) {
     return Status(StatusCode::kFailedPrecondition, "this buffer was sealed or aborted before");
   }
-  if (std::exchange(unclaimed_, nullptr) != nullptr) return Status();  // the daemon does not know it
+  if (std::exchange(unclaimed_, nullptr) != nullptr) return Status();  // unknown to the daemon
   client::AbortRequest abort;
   abort.id = id_;
   return client::ToPublic(connection->Finish(abort));

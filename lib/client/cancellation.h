@@ -1,7 +1,7 @@
 // Uncancelled is a part of a call in which pthread_cancel(3) can end the thread at Look alone,
 // where no step is half done, and not in any system call.
 //
-// Thread rule: the thread that made it, which drops several in reverse order.
+// Thread rule: its maker's, dropped in reverse order.
 #pragma once
 
 #include <pthread.h>
@@ -20,14 +20,13 @@ class Uncancelled final {
   Uncancelled(const Uncancelled&) = delete;
   Uncancelled& operator=(const Uncancelled&) = delete;
 
-  // Returns whether the program may cancel this thread.
   static bool may_end() {
     const Uncancelled* outermost = innermost_;
     while (outermost != nullptr && outermost->outer_ != nullptr) outermost = outermost->outer_;
     return outermost != nullptr && outermost->before_ == PTHREAD_CANCEL_ENABLE;
   }
 
-  // Ends the thread here if it was cancelled, which destroys what is on its stack.
+  // Ends a cancelled thread, which destroys its stack.
   static void Look() {
     if (!may_end()) return;
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, nullptr);

@@ -31,7 +31,6 @@ static_assert(PutOptions::kMaxName == client::kMaxObjectName, "a message takes i
 
 size_t SizeOf(const PutObject& object) { return object.data.size() + object.metadata.size(); }
 
-// Returns the name to put the object with.
 std::string_view NameOf(const PutObject& object, const PutOptions& options) {
   return object.name.empty() ? std::string_view(options.name) : object.name;
 }
@@ -40,19 +39,18 @@ client::InlineObject ToWire(const PutObject& object, std::string_view name) {
   return {object.id, object.data, object.metadata, {name.data(), name.size()}};
 }
 
-// Checked here, so that of many only the wrongly named one fails.
+// Checked here: of many only the wrongly named one fails.
 Status CheckName(const ObjectId& id, std::string_view name) {
   return ToPublic(base::ObjectName::Check(id, {name.data(), name.size()}));
 }
 
-// Subscriptions do not spin: events may be far apart.
+// Not for subscriptions, whose events may be far apart.
 base::Duration SpinOf(const ClientOptions& options) {
   if (options.spin.has_value()) return FromPublic(*options.spin);
   const bool plenty = os::AllowedProcessors().size() >= ClientOptions::kSpinningProcessors;
   return plenty ? FromPublic(ClientOptions::kSpin) : base::Duration();
 }
 
-// Makes a call about one object that ends by the client's own timeout.
 template <typename R>
 absl::StatusOr<typename R::Reply> CallAbout(Line& line, const ObjectId& id) {
   R request;
@@ -60,8 +58,7 @@ absl::StatusOr<typename R::Reply> CallAbout(Line& line, const ObjectId& id) {
   return line.Call(request, line.CallDeadline());
 }
 
-// Makes a call about many objects, in requests of at most `most`; returns an answer for each, in
-// their order.
+// Requests at most `most` objects each; answers in their order.
 template <typename R>
 std::vector<Status> CallInParts(Line& line, R request, Span<const ObjectId> ids, size_t most, Timeout timeout) {
   const client::Deadline deadline = client::Deadline::After(FromPublic(timeout));
@@ -314,7 +311,7 @@ Result<std::vector<ObjectInfo>> Client::List(size_t limit, const std::optional<O
     absl::StatusOr<client::ListReply> reply = line_->Call(list, line_->CallDeadline());
     if (!reply.ok()) return ToPublic(reply.status());
     for (client::ObjectEntry& entry : reply->objects) {
-      if (list.continued && !(list.after < entry.id)) {  // otherwise it may have no end
+      if (list.continued && !(list.after < entry.id)) {  // or it may have no end
         return ToPublic(absl::InternalError("the daemon sent a list that is not in the order of ids"));
       }
       list.continued = true;

@@ -11,9 +11,9 @@ namespace tokamak::client {
 
 namespace {
 
-// Longest time for a daemon to accept a new connection.
+// For a daemon to accept a connection.
 constexpr base::Duration kTakenWithin = base::Seconds(5);
-// Sleep of a process that has no descriptor for an interrupt: the longest that a fired one waits.
+// For a process without a descriptor for an interrupt: the longest that a fired one waits.
 constexpr base::Duration kSleepWithoutDescriptor = base::Milliseconds(20);
 
 }  // namespace
@@ -37,8 +37,8 @@ absl::StatusOr<std::shared_ptr<DaemonConnection>> DaemonConnection::Open(const s
   return connection;
 }
 
-// In a child of fork(), the parent's connection may be in the middle of anything, and locks and
-// condition variables with waiters must not be destroyed: that memory stays.
+// In a child of fork() the connection may be in the middle of anything, and locks and condition
+// variables with waiters must not be destroyed: they stay.
 void DaemonConnection::Drop(DaemonConnection* connection) {
   if (!connection->forked()) {
     delete connection;
@@ -115,7 +115,7 @@ absl::StatusOr<DaemonConnection::Bytes> DaemonConnection::Exchange(uint16_t repl
   const Uncancelled uncancelled;
   Inbox inbox;
   const base::MutexLock lock(mutex_);
-  // An abandoned call counts until the daemon's answer to it has been read.
+  // Abandoned calls count until the daemon's answer has been read.
   if (abandoned_ >= kMaxAbandoned) WaitOrRead(Deadline::After(base::Duration()), nullptr);
   if (!broken_.ok()) return lost(broken_);
   if (abandoned_ >= kMaxAbandoned) {
@@ -149,7 +149,7 @@ absl::StatusOr<DaemonConnection::Bytes> DaemonConnection::Exchange(uint16_t repl
   return absl::DeadlineExceededError(absl::StrCat("the daemon at ", path_, " did not answer in time"));
 }
 
-// Gives the wait for the reply up; with `tells`, cancels at the daemon what can be cancelled.
+// With `tells`, cancels at the daemon if possible.
 void DaemonConnection::GiveUp(std::map<uint64_t, Expected>::iterator expected, Late late, bool tells) {
   expected->second.inbox = nullptr;
   expected->second.late = std::move(late);
@@ -161,7 +161,7 @@ void DaemonConnection::GiveUp(std::map<uint64_t, Expected>::iterator expected, L
   SendUnanswered({Encode(0, cancel)});
 }
 
-// Gives back an answer for a thread that has just been cancelled.
+// For a cancelled thread.
 void DaemonConnection::DropAnswer(const Answer& answer, const Late& late) {
   if (!answer.frame.ok() || !late) return;
   Bytes tell = late(*answer.frame);
@@ -240,9 +240,8 @@ void DaemonConnection::TellAll(std::vector<Bytes> frames) {
   SendUnanswered(std::move(frames));
 }
 
-// Sends, one thread after another. Without a turn in time no frame was sent; any other failure ends
-// the connection, and the daemon does not have all of the last frame. OK: the frames were sent, and
-// the connection may be lost since.
+// One thread after another. Without a turn in time nothing was sent; another failure ends the
+// connection, without all of the last frame. OK: sent; it may be lost since.
 absl::Status DaemonConnection::SendInTurn(absl::Span<const Bytes> frames, Deadline deadline) {
   if (absl::Status s = BeginTurn(deadline); !s.ok()) return s;
   const absl::Status sent = Write(frames, deadline);
@@ -308,18 +307,18 @@ void DaemonConnection::RingFor(Inbox& inbox, const Interrupt& came) {
   if (!inbox.answers.empty()) came.Fire();
 }
 
-// Looks once at what is there, even after the deadline. Returns true if it was interrupted.
+// Looks once even after the deadline. Returns true if interrupted.
 bool DaemonConnection::WaitFor(const Inbox& inbox, Deadline deadline, const Interrupt* interrupt) {
   bool interrupted = false;
   for (bool last = false; inbox.answers.empty() && broken_.ok() && !last && !interrupted;) {
     last = deadline.passed();
     interrupted = WaitAWhile(deadline, interrupt);
   }
-  TellWaiting();  // another thread may have to read now
+  TellWaiting();  // another may have to read now
   return interrupted;
 }
 
-// As WaitOrRead, but first looks whether the thread was cancelled, when that is due.
+// Looks first, if due, for a cancellation.
 bool DaemonConnection::WaitAWhile(Deadline deadline, const Interrupt* interrupt) {
   return WaitOrRead(NextLook(deadline), interrupt);
 }
@@ -329,12 +328,11 @@ Deadline DaemonConnection::NextLook(Deadline deadline) {
   return Uncancelled::may_end() ? Deadline::Earlier(deadline, Deadline::After(kLookForCancellation)) : deadline;
 }
 
-// Makes some progress: waits while another thread reads, otherwise reads for all. Returns true if
-// it was interrupted, and is to end.
+// Waits while another thread reads, else reads for all. Returns true if interrupted, and to end.
 bool DaemonConnection::WaitOrRead(Deadline deadline, const Interrupt* interrupt) {
   if (!WaitOrReadOnce(deadline, interrupt)) return false;
   const bool goes_on = mutex_.RunUnlocked([&] { return interrupt->GoesOn(); });
-  // However often it is fired, what has come is read.
+  // Reads what has come, however often it fires.
   if (goes_on && broken_.ok()) WaitOrReadOnce(Deadline::After(base::Duration()), nullptr);
   return !goes_on;
 }
@@ -362,8 +360,7 @@ bool DaemonConnection::WaitOrReadOnce(Deadline deadline, const Interrupt* interr
   return absl::IsCancelled(frame.status());
 }
 
-// A condition variable knows nothing of descriptors, so an interruptible thread sleeps on two of
-// them.
+// Sleeps on two descriptors, unknown to condition variables.
 bool DaemonConnection::WaitForReader(Deadline deadline, const Interrupt& interrupt) {
   const Result<Interrupt> woken = Interrupt::Make();
   if (!woken.ok()) {
@@ -382,7 +379,7 @@ void DaemonConnection::TellWaiting() {
   for (const Interrupt* const sleeper : sleepers_) sleeper->Fire();
 }
 
-// `told`: frames to send to the daemon because of late replies.
+// `told`: frames to send because of late replies.
 void DaemonConnection::Dispatch(Bytes frame, std::vector<Bytes>& told) {
   const absl::StatusOr<Header> header = DecodeHeader(frame);
   if (!header.ok()) return Break(header.status());
@@ -408,7 +405,7 @@ void DaemonConnection::Dispatch(Bytes frame, std::vector<Bytes>& told) {
   Forget(expected);
 }
 
-// The first reason stays. Threads that read or send come back at once.
+// The first reason stays. Readers and senders come back at once.
 void DaemonConnection::Break(const absl::Status& why) {
   if (!broken_.ok()) return;
   broken_ = Explain(why);
@@ -423,7 +420,7 @@ absl::Status DaemonConnection::Explain(const absl::Status& why) const {
                    options_.reconnects ? "; the next call connects anew" : "; connect again"));
 }
 
-// Error of a call that was sent. The daemon may have carried it out.
+// The daemon may have carried the call out.
 absl::Status DaemonConnection::Unanswered() const {
   return absl::UnavailableError(absl::StrCat("not answered: ", broken_.message()));
 }

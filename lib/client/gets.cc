@@ -31,7 +31,6 @@ namespace {
 
 static_assert(Gets::kMaxPending == DaemonConnection::kMaxPendingGets, "the connection bounds them");
 
-// For calls that must not wait.
 Deadline Now() { return Deadline::After(base::Duration()); }
 
 absl::Status NoDescriptors() {
@@ -40,7 +39,7 @@ absl::Status NoDescriptors() {
 
 }  // namespace
 
-// Hidden: the shared library exports the members of Gets.
+// Hidden: the shared library exports Gets' members.
 class __attribute__((visibility("hidden"))) Gets::Impl final {
  public:
   explicit Impl(std::shared_ptr<Line> line) : line_(std::move(line)), connection_(line_->connection()) {}
@@ -54,7 +53,7 @@ class __attribute__((visibility("hidden"))) Gets::Impl final {
   void Cancel(uint64_t number);
   size_t pending() const { return pending_.size() + ended_.size(); }
 
-  // A forked child drops only what it shares with its parent; all else stays as it is.
+  // A forked child drops only what it shares with its parent.
   bool forked() const { return os::ForkCount() != forks_; }
   void LeaveToParent() {
     connection_.reset();
@@ -69,7 +68,7 @@ class __attribute__((visibility("hidden"))) Gets::Impl final {
   struct Get {
     ObjectId id;
     base::Duration timeout;
-    Deadline deadline;  // for the daemon's answer; far away until the get is sent
+    Deadline deadline;  // the daemon's answer's; far away until sent
   };
   using Pending = std::map<uint64_t, Get>;
 
@@ -88,14 +87,14 @@ class __attribute__((visibility("hidden"))) Gets::Impl final {
   std::shared_ptr<Line> line_;
   std::shared_ptr<DaemonConnection> connection_;  // of all pending gets
   DaemonConnection::Inbox inbox_;                 // the connection's while a get is pending
-  Pending pending_;                               // by number, which is the request's id
+  Pending pending_;                               // by number, the request's id
   std::deque<Answer> ended_;
   std::vector<Bytes> unsent_;
-  std::vector<uint64_t> unsent_gets_;      // gets with a frame in unsent_
-  Deadline earliest_ = Deadline::Never();  // no get's deadline is before it
+  std::vector<uint64_t> unsent_gets_;      // with a frame in unsent_
+  Deadline earliest_ = Deadline::Never();  // no deadline is before it
 
-  // Set once the program has asked for a descriptor: readable when an answer came for these gets,
-  // read by any thread, or the socket has something to read.
+  // Once a descriptor was asked for: readable when an answer came for these gets, read by any
+  // thread, or the socket has something to read.
   std::optional<Interrupt> came_;
   os::FileDescriptor ready_;
 };
@@ -110,7 +109,7 @@ Gets::Impl::~Impl() {
 absl::StatusOr<uint64_t> Gets::Impl::Begin(const ObjectId& id, base::Duration timeout, Protocol protocol) {
   absl::StatusOr<uint64_t> number = Expect();
   if (absl::IsResourceExhausted(number.status())) {
-    // A cancelled get counts until the daemon's answer to it has been read.
+    // Cancelled gets count until the daemon's answer has been read.
     if (absl::Status s = Send(); !s.ok()) return s;
     if (absl::Status s = ReadUntil(Now()); !s.ok()) return s;
     number = Expect();
@@ -126,7 +125,7 @@ absl::StatusOr<uint64_t> Gets::Impl::Begin(const ObjectId& id, base::Duration ti
   return number;
 }
 
-// Uses another connection if the last one was lost while no get was pending.
+// Uses another connection if the last was lost while no get was pending.
 absl::StatusOr<uint64_t> Gets::Impl::Expect() {
   if (forked()) return absl::FailedPreconditionError("these gets are of the parent process: make others after fork()");
   if (line_->reconnects() && pending_.empty() && !connection_->status().ok()) {
@@ -154,7 +153,7 @@ absl::Status Gets::Impl::ConnectAnew() {
   return absl::OkStatus();
 }
 
-// Adds the connection's socket to the descriptor, or removes it.
+// Adds or removes the connection's socket.
 bool Gets::Impl::Watch(int operation, const DaemonConnection& connection) {
   epoll_event readable{};
   readable.events = EPOLLIN;
@@ -167,7 +166,7 @@ absl::Status Gets::Impl::SendUntil(Deadline deadline) {
   unsent_.clear();
   for (const uint64_t number : std::exchange(unsent_gets_, {})) {
     const auto get = pending_.find(number);
-    if (get == pending_.end()) continue;  // cancelled meanwhile
+    if (get == pending_.end()) continue;  // cancelled
     get->second.deadline = line_->AnswerDeadline(get->second.timeout);
     earliest_ = Deadline::Earlier(earliest_, get->second.deadline);
   }
@@ -177,7 +176,7 @@ absl::Status Gets::Impl::SendUntil(Deadline deadline) {
 absl::StatusOr<Gets::Answer> Gets::Impl::Next(base::Duration timeout, const Interrupt* interrupt) {
   const Deadline deadline = Deadline::After(timeout);
   const Deadline sent_by = ended_.empty() ? Deadline::Earlier(deadline, line_->CallDeadline()) : Now();
-  // A failed send does not keep ended gets, or answers that came, from the program.
+  // A failed send keeps no ended gets, or answers, from the program.
   const absl::Status sent = SendUntil(sent_by);
   if (absl::IsDeadlineExceeded(sent) && ended_.empty() && !deadline.passed()) return sent;
   while (ended_.empty()) {
@@ -185,7 +184,7 @@ absl::StatusOr<Gets::Answer> Gets::Impl::Next(base::Duration timeout, const Inte
     const bool last = deadline.passed();
     const absl::Status read = ReadUntil(Deadline::Earlier(deadline, earliest_), interrupt);
     if (absl::IsCancelled(read)) return read;
-    // After any other error all have ended.
+    // Other errors have ended all.
     if (ended_.empty() && last) return absl::DeadlineExceededError("no get has ended in time");
   }
   Answer next = std::move(ended_.front());
@@ -216,8 +215,7 @@ bool Gets::Impl::GiveUp(Pending::iterator get) {
   return true;
 }
 
-// kCancelled: it was interrupted. Any other error: the connection is lost, and all gets have ended
-// with that.
+// kCancelled: interrupted. Other errors: the connection is lost, and all gets have ended.
 absl::Status Gets::Impl::ReadUntil(Deadline deadline, const Interrupt* interrupt) {
   if (came_.has_value()) came_->Reset();
   const auto came = connection_->Await(inbox_, deadline, interrupt);
@@ -275,7 +273,6 @@ void Gets::Impl::EndAll(const absl::Status& why) {
   }
 }
 
-// Ends gets that the daemon should have answered long ago.
 void Gets::Impl::EndOverdue() {
   if (!earliest_.passed()) return;
   earliest_ = Deadline::Never();

@@ -34,7 +34,7 @@ void Interrupt::Close() {
   close(trigger_);
 }
 
-// A pipe that is full has been fired.
+// A full pipe has been fired.
 void Interrupt::Fire() const {
   const int before = errno;
   while (write(trigger_, "", 1) < 0 && errno == EINTR) {

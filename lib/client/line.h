@@ -1,16 +1,14 @@
 // Line is a client's line to its daemon for as long as the client lives: the connection that its
 // calls use, and another one when that is lost.
 //
-// A lost connection stays lost (daemon_connection.h). On a line that reconnects the next call
-// connects anew: after a restart of the daemon, and in a child of fork(), to which its parent's
-// connection is lost. One thread connects; calls meanwhile wait for its result, each by its own
-// deadline. There is at most one attempt in kReconnectPause; calls in between end with the last
-// one's result. A call that was sent and not answered is not sent again, as it may have been
-// carried out. Buffers keep the old connection, and so stay readable.
+// A line that reconnects does so at the next call after a loss: after a restart of the daemon, and
+// in a child of fork(), to which its parent's connection is lost. One thread connects, at most once
+// in kReconnectPause; calls meanwhile wait for the result, each by its own deadline, and calls in
+// between end with the last one's. A call sent and not answered may have been carried out, and is
+// not repeated. Buffers keep the old connection, and stay readable.
 //
-// Thread rule: any thread, any number at once. The state that threads share (Side) belongs to one
-// process: a child of fork() makes its own with its first call, and looks at no lock of its
-// parent's.
+// Thread rule: any thread, any number at once. The threads' state (Side) is one process's: a child
+// of fork() makes its own with its first call, and looks at no lock of its parent's.
 #pragma once
 
 #include <atomic>
@@ -31,10 +29,10 @@ namespace tokamak::client {
 
 class Line final {
  public:
-  // Shortest time between attempts to connect, so that an absent daemon is not hammered.
+  // Keeps an absent daemon from being hammered.
   static constexpr base::Duration kReconnectPause = base::Milliseconds(100);
 
-  // Connects. Errors: those of DaemonConnection::Open.
+  // Errors: DaemonConnection::Open's.
   static absl::StatusOr<std::shared_ptr<Line>> Open(std::string socket_path, DaemonConnection::Options options);
 
   // For Open.
@@ -43,8 +41,8 @@ class Line final {
   Line(const Line&) = delete;
   Line& operator=(const Line&) = delete;
 
-  // As DaemonConnection::Call, on the current connection. If that was lost before the request was
-  // sent, a line that reconnects sends it on the next one. `by` is set to the connection used.
+  // As DaemonConnection::Call, on the current connection, or, on a line that reconnects, the next
+  // if it was lost before the request was sent. `by` is set to the one used.
   template <typename R>
   absl::StatusOr<typename R::Reply> Call(const R& request, Deadline deadline,
                                          const DaemonConnection::Late& late = nullptr,
@@ -60,15 +58,14 @@ class Line final {
     }
   }
 
-  // The current connection, which may be lost.
+  // Returns the current one, even if lost.
   std::shared_ptr<DaemonConnection> connection() { return Hold()->connection; }
 
-  // Returns when the line has another connection than `lost`, which was found to be lost.
-  // kUnavailable: no daemon, or no attempt is due yet. kDeadlineExceeded, kCancelled: as in Call.
+  // Returns when the line has another connection than `lost`. kUnavailable: no daemon, or no
+  // attempt is due yet. kDeadlineExceeded, kCancelled: as in Call.
   absl::Status Renew(DaemonConnection& lost, Deadline deadline, const Interrupt* interrupt = nullptr);
 
-  // Deadlines of calls without a timeout of their own, and of those that the daemon ends after
-  // `timeout`.
+  // For calls without a timeout of their own, and those that the daemon ends after `timeout`.
   Deadline CallDeadline() const { return Deadline::After(options_.call_timeout); }
   Deadline AnswerDeadline(base::Duration timeout) const { return Deadline::OfAnswer(timeout, options_.call_timeout); }
 
@@ -76,12 +73,12 @@ class Line final {
   const DaemonConnection::Options& options() const { return options_; }
   bool reconnects() const { return options_.reconnects; }
 
-  // Returns the node's name by the current connection; the text lives as long as the line.
+  // Returns the current connection's; lives as long as the line.
   const std::string& node();
 
  private:
-  // A connection, kept for the calls that use it. Other users, such as buffers, have references of
-  // their own: so a child of fork() can drop it though threads of its parent were in calls.
+  // For calls. Buffers and others have references of their own: so a child of fork() can drop it
+  // though threads of its parent were in calls.
   struct Held {
     std::shared_ptr<DaemonConnection> connection;
   };
@@ -94,7 +91,7 @@ class Line final {
   const std::string path_;
   const DaemonConnection::Options options_;
   std::atomic<Side*> side_;      // this process's, or still its parent's
-  std::atomic<uint64_t> taker_;  // the process, in forks, that has taken it over or is about to
+  std::atomic<uint64_t> taker_;  // ForkCount of the process that took it over, or is about to
 };
 
 }  // namespace tokamak::client

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kWakeTicket = UINT64_MAX;
 
-// Rounds up: a loop that wakes early would find no due task and spin.
+// Waking early would find no due task, and spin.
 timespec RoundUpToNanoseconds(base::Duration wait) {
   const int64_t nanoseconds = (wait + base::Duration::Picoseconds(999)).nanoseconds();
   return {nanoseconds / 1'000'000'000, nanoseconds % 1'000'000'000};
@@ -121,7 +121,7 @@ bool EpollLoop::RunDue() {
   bool any = RunTimers();
   any |= RunSignals();
   any |= RunPollers();
-  // Descriptors cost a system call: they are looked at without other work, or after a while.
+  // They cost a system call: without other work, or after a while.
   if (!any || ++rounds_since_ >= kBusyRounds) any |= RunDescriptors(base::Duration());
   in_round_ = false;
   return any;
@@ -176,7 +176,7 @@ FdWatch EpollLoop::Watch(int fd, uint32_t events, FdCallback callback) {
 PollerHandle EpollLoop::AddPoller(Poller& poller) {
   Polled polled;
   polled.poller = &poller;
-  // RunPollers does the work: this only ends the sleep.
+  // Only ends the sleep; RunPollers does the work.
   if (poller.descriptor() >= 0) polled.watch = Watch(poller.descriptor(), EPOLLIN, [](uint32_t) {});
   pollers_.push_back(std::move(polled));
   return PollerHandle(*this, poller);
@@ -221,7 +221,7 @@ void EpollLoop::Turn(const base::Time* limit) {
   in_round_ = false;
 }
 
-// Leaves the descriptors to Look or Sleep if it finds no work.
+// Leaves descriptors to Look or Sleep.
 bool EpollLoop::RunRound() {
   bool any = RunTimers();
   any |= RunSignals();
@@ -282,19 +282,17 @@ bool EpollLoop::RunDescriptors(base::Duration wait) {
   return count > 0;
 }
 
-// Returns true to look again rather than to sleep, after a round without work.
 bool EpollLoop::Spinning() {
   if (detection_.mode == Detection::Mode::kBusy) return true;
   spinning_ = spinning_ && now_ < spin_until_;
   return spinning_;
 }
 
-// Looks at the descriptors, after an idle round of a spinning loop.
 bool EpollLoop::Look() {
   return now_ - descriptors_seen_ >= kIdleDescriptorInterval && RunDescriptors(base::Duration());
 }
 
-// Sleeps until an event, a due timer or `limit`. Returns true if anything ran.
+// Returns true if anything ran.
 bool EpollLoop::Sleep(const base::Time* limit) {
   for (size_t i = 0; i < pollers_.size(); ++i) {
     if (pollers_[i].poller != nullptr) pollers_[i].poller->Arm();
@@ -303,8 +301,7 @@ bool EpollLoop::Sleep(const base::Time* limit) {
   return RunDescriptors(AnnounceSleep(limit));
 }
 
-// Either a raise sees that we sleep and wakes us, or we see here that it raised; the same for Stop.
-// Returns how long to sleep.
+// A raise, or Stop, sees that we sleep and wakes us, or we see it here. Returns the time to sleep.
 base::Duration EpollLoop::AnnounceSleep(const base::Time* limit) {
   asleep_.store(true, std::memory_order_seq_cst);
   if (!signals_.empty() || stopped_.load(std::memory_order_seq_cst)) return base::Duration();
@@ -356,7 +353,7 @@ void EpollLoop::RunCallback(uint64_t ticket, uint32_t events) {
   if (watched == nullptr) return;  // dropped by a callback of the same batch
   const uint32_t asked_for = events & (watched->events | EPOLLERR | EPOLLHUP);
   if (asked_for == 0) return;
-  // Held here while it runs: it may drop its own watch, or add others and so move `watched`.
+  // It may drop its own watch, or add others and so move `watched`.
   FdCallback callback = std::move(watched->callback);
   callback(asked_for);
   fresh_ = false;
@@ -367,7 +364,7 @@ void EpollLoop::RunCallback(uint64_t ticket, uint32_t events) {
 void EpollLoop::RemovePoller(Poller* poller) {
   const auto it = std::find_if(pollers_.begin(), pollers_.end(), [=](const Polled& p) { return p.poller == poller; });
   CHECK(it != pollers_.end());
-  if (in_round_) {  // perhaps inside its Poll: RunPollers takes the place away
+  if (in_round_) {  // perhaps inside its Poll: RunPollers erases it
     it->poller = nullptr;
     it->watch.Reset();
     pollers_removed_ = true;

@@ -1,18 +1,17 @@
 // EpollLoop is the real event loop: the monotonic clock, epoll, and wake-ups from other threads.
 //
-// It goes in rounds: due timers, raised signals, pollers, file descriptors, a bounded number of
-// each, so that none starves another. When a round finds no work the loop spins or sleeps, as its
-// Detection requires. A signal raised while the loop is awake costs no syscall, and neither does a
-// round, except for a look at the descriptors every kDescriptorInterval, and not before kBusyRounds
-// rounds (while spinning, with no other work, every kIdleDescriptorInterval).
+// Each round runs a bounded number of due timers, raised signals, pollers and file descriptors:
+// none starves another. After one without work the loop spins or sleeps, by its Detection. Rounds,
+// and raises while awake, cost no syscall, except a look at the descriptors every
+// kDescriptorInterval, not before kBusyRounds rounds (spinning without other work: every
+// kIdleDescriptorInterval).
 //
-// Reading the clock is expensive: some 20 ns where a processor's counter can be read in place, and
-// a system call of microseconds where it cannot, as in many virtual machines. So it is read when a
-// task asks for the time, and by the loop itself only after a round that found work or slept, and
-// in one of kIdleRoundsPerClock idle rounds. A spinning loop is late by at most that many rounds
-// with a timer, a look at the descriptors, the end of its spinning and the limit of RunUntil.
+// Reading the clock costs some 20 ns with a processor's counter, and microseconds by a system call,
+// as in many virtual machines. So it is read when a task asks, after a round that found work or
+// slept, and in one of kIdleRoundsPerClock idle rounds: spinning may be that many rounds late with
+// timers, descriptors, its end and RunUntil's limit.
 //
-// Signals, pollers and descriptors have no order among timers: each runs in its part of a round.
+// Signals, pollers and descriptors have no order among timers.
 // Thread rule: one thread uses the loop (the one that runs it; before that, the one that sets it
 // up), except for Stop and Signal::Raise.
 // Lifetimes: timers, signals, watches and pollers are dropped before the loop.
@@ -41,9 +40,9 @@ class EpollLoop;
 
 struct Detection {
   enum class Mode {
-    kBusy,      // never sleeps: the shortest delay, a whole core
-    kEvent,     // sleeps whenever a round finds no work
-    kAdaptive,  // spins for `spin` after the last work, then sleeps
+    kBusy,      // never sleeps: least delay, a whole core
+    kEvent,     // sleeps after a round without work
+    kAdaptive,  // spins for `spin` after work, then sleeps
   };
   Mode mode = Mode::kEvent;
   base::Duration spin;
@@ -53,9 +52,8 @@ struct Detection {
   static Detection Adaptive(base::Duration spin) { return {Mode::kAdaptive, spin}; }
 };
 
-// A watched descriptor. Dropping it ends the watch: its callback runs no more, even for an event
-// that is known already. Drop it before the descriptor is closed. Move-only; must not outlive its
-// loop.
+// Dropping it ends the watch: no callback runs, even for a known event. Drop it before the
+// descriptor is closed. Move-only; must not outlive its loop.
 class [[nodiscard]] FdWatch final {
  public:
   FdWatch() = default;
@@ -63,8 +61,7 @@ class [[nodiscard]] FdWatch final {
   FdWatch& operator=(FdWatch&& other) noexcept;
   ~FdWatch() { Reset(); }
 
-  // Watches for other events (EPOLLIN, EPOLLOUT, EPOLLRDHUP) from now on; 0 pauses, except for
-  // EPOLLERR and EPOLLHUP.
+  // Changes its events (EPOLLIN, EPOLLOUT, EPOLLRDHUP); 0 pauses, except for EPOLLERR and EPOLLHUP.
   void SetEvents(uint32_t events);
   void Reset();
   bool active() const { return loop_ != nullptr; }
@@ -77,8 +74,8 @@ class [[nodiscard]] FdWatch final {
   uint64_t ticket_ = 0;
 };
 
-// A polled poller; dropping it ends the polling, also from inside its Poll. Drop it before the
-// poller and before its descriptor is closed. Move-only; must not outlive its loop.
+// Dropping it ends the polling, also from inside Poll. Drop it before the poller and before its
+// descriptor is closed. Move-only; must not outlive its loop.
 class [[nodiscard]] PollerHandle final {
  public:
   PollerHandle() = default;
@@ -99,29 +96,29 @@ class [[nodiscard]] PollerHandle final {
 class EpollLoop final : public base::EventLoop {
  public:
   using FdCallback = std::function<void(uint32_t events)>;
-  using Clock = uint64_t (*)();  // nanoseconds; never goes back
+  using Clock = uint64_t (*)();  // nanoseconds, monotonic
 
   static constexpr int kIdleRoundsPerClock = 16;
 
   // CLOCK_MONOTONIC.
   static uint64_t MonotonicNanoseconds();
 
-  // `clock`: for tests of a loop that does not sleep; sleeping takes real time.
+  // `clock`: for tests of a loop that does not sleep.
   explicit EpollLoop(Detection detection = Detection::Event(), Clock clock = &MonotonicNanoseconds);
   ~EpollLoop() override;
 
-  // Runs until Stop. Returns at once if Stop was called before; may be called again after that.
+  // Runs until Stop; returns at once after an earlier one, and may be called again.
   void Run();
 
-  // Makes Run return after the current round. Thread-safe.
+  // Ends Run after the current round. Thread-safe.
   void Stop();
 
-  // Runs until `done`, which is asked before the first and after each round, until Stop or until
-  // `limit`. Returns true if `done`. For tests and programs; logic arms timers.
+  // Runs until `done`, asked before the first and after each round, Stop or `limit`. Returns true
+  // if `done`. For tests and programs.
   bool RunUntil(const std::function<bool()>& done, base::Time limit);
 
-  // For users without a thread for the loop, whose threads now and then do its work, one at a time
-  // under a lock of theirs, and wait for it elsewhere:
+  // For users without a thread for the loop, whose threads do its work one at a time, under a lock
+  // of theirs:
   //
   //   do {
   //     while (loop.RunDue()) {}                        // all due work, without waiting
@@ -132,40 +129,38 @@ class EpollLoop final : public base::EventLoop {
   // Runs one round that does not wait. Returns true if anything ran.
   bool RunDue();
 
-  // Runs only raised signals, at once, without looking at anything else. Returns true if anything
-  // ran.
+  // Runs only raised signals, at once. Returns true if anything ran.
   bool RunRaised();
 
-  // Declares that the caller runs due work before it waits, or lets others wait: until
-  // PrepareToWait a raised signal wakes nobody.
+  // Promises due work before the caller, or others, wait: until PrepareToWait a raised signal wakes
+  // nobody.
   void Attend() { asleep_.store(false, std::memory_order_seq_cst); }
 
-  // Lets work of pollers make descriptor() readable, see Poller. Returns true if one had some
-  // already, which is done. A caller that does not wait need not call it: then only RunDue looks at
-  // pollers, and a source of their work need not wake anybody.
+  // Lets pollers' work make descriptor() readable, see Poller. Returns true if one had some, which
+  // is done. A caller that does not wait need not: only RunDue looks at pollers then, and nobody
+  // need be woken.
   bool ArmPollers();
 
-  // Lets a raised signal make descriptor() readable. Returns the time to wait at most: zero if
-  // something was raised meanwhile.
+  // Lets a raised signal make descriptor() readable. Returns the longest wait: zero if one was
+  // raised meanwhile.
   base::Duration PrepareToWait();
 
-  // Readable when a watched descriptor has an event, or the loop was woken. The loop's own.
+  // Readable for events and wake-ups. The loop's own.
   int descriptor() const { return epoll_.get(); }
 
-  // Runs `callback` on each round in which one of `events` holds for `fd` (level-triggered), or
-  // EPOLLERR or EPOLLHUP. `fd` stays the caller's and is watched at most once.
+  // Runs `callback` in rounds in which `fd` has one of `events` (level-triggered), EPOLLERR or
+  // EPOLLHUP. `fd` stays the caller's and is watched at most once.
   FdWatch Watch(int fd, uint32_t events, FdCallback callback);
 
-  // Polls `poller` in every round, see Poller.
   PollerHandle AddPoller(Poller& poller);
 
   Detection detection() const { return detection_; }
 
-  // The number of times it asked the kernel for events, asleep or not. Any thread.
+  // Counts requests to the kernel for events. Any thread.
   uint64_t waits() const { return waits_.load(std::memory_order_relaxed); }
   void SetDetection(Detection detection);
 
-  // The clock, read when a task first asks; outside of tasks, now.
+  // Reads the clock when a task first asks; outside of tasks, now.
   base::Time Now() const override {
     if (!in_round_) return ReadClock();
     if (!fresh_) LookAtClock();
@@ -187,13 +182,12 @@ class EpollLoop final : public base::EventLoop {
 
   static constexpr int kTimersPerRound = 64;
   static constexpr int kEventsPerRound = 64;
-  // Intervals at which a loop that does not sleep looks at its descriptors: while it has other
-  // work, and while it has none. Work that follows from one event often ends within a few rounds,
-  // on a slow machine as well: then the loop sleeps, and looks there.
+  // Between looks at the descriptors while awake, with and without other work. Work after an event
+  // often ends within a few rounds, and the sleep looks there.
   static constexpr base::Duration kDescriptorInterval = base::Microseconds(50);
   static constexpr int kBusyRounds = 4;
   static constexpr base::Duration kIdleDescriptorInterval = base::Microseconds(1);
-  // Interval at which an idle loop wakes, so that remembered times never get too old to compare.
+  // Remembered times must not get too old to compare.
   static constexpr base::Duration kLongestSleep = base::Seconds(3600);
 
   struct Watched {
@@ -234,17 +228,17 @@ class EpollLoop final : public base::EventLoop {
   const FileDescriptor wake_;
   Detection detection_;
 
-  mutable base::Time now_;      // when the clock was last looked at
-  mutable bool fresh_ = false;  // true if that was in this round, and no task has ended since
-  int rounds_to_clock_ = 0;     // idle rounds until the loop looks at it again
+  mutable base::Time now_;      // at the last look
+  mutable bool fresh_ = false;  // true if in this round, and no task has ended since
+  int rounds_to_clock_ = 0;     // idle rounds to the next look
   base::Time descriptors_seen_;
-  int rounds_since_ = 0;  // rounds with work since then
+  int rounds_since_ = 0;  // rounds with work since
   std::atomic<uint64_t> waits_{0};
   base::Time spin_until_;
-  bool worked_ = false;  // true if the last round found work
+  bool worked_ = false;  // the last round found work
   bool spinning_ = false;
   bool in_round_ = false;
-  bool precise_wait_ = true;  // false once the kernel turns out not to know epoll_pwait2
+  bool precise_wait_ = true;  // false without epoll_pwait2
   uint64_t next_order_ = 0;
 
   base::TimerQueue timers_;
@@ -255,7 +249,7 @@ class EpollLoop final : public base::EventLoop {
   std::vector<uint32_t> watched_free_;
   std::array<epoll_event, kEventsPerRound> events_;
 
-  std::atomic<bool> asleep_{false};  // true while the loop sleeps, or is about to look for the last time before
+  std::atomic<bool> asleep_{false};  // true while asleep, or about to look for the last time before
   std::atomic<bool> stopped_{false};
 };
 

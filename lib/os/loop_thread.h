@@ -1,14 +1,9 @@
 // LoopThread runs an EpollLoop on a thread of its own: a transport engine, the NIC of soft:udp.
 //
-// Objects on the loop are made and dropped there, by CallOn:
+// Objects on the loop are made and dropped there, by CallOn.
 //
-//   LoopThread thread({"engine0"}, Detection::Adaptive(base::Microseconds(50)));
-//   thread.CallOn([&] { engine = std::make_unique<Engine>(thread.loop(), ...); });
-//   ...
-//   thread.CallOn([&] { engine.reset(); });
-//
-// Thread rule: made, stopped and dropped by one thread; CallOn from any thread, but it must have
-// returned before another one stops it.
+// Thread rule: made, stopped and dropped by one thread; CallOn from any thread, returned before the
+// stop.
 #pragma once
 
 #include <memory>
@@ -30,21 +25,21 @@ class LoopThread final {
   LoopThread(const LoopThread&) = delete;
   LoopThread& operator=(const LoopThread&) = delete;
 
-  // To be used on its thread, or on any once stopped.
+  // For use on its thread, or any once stopped.
   EpollLoop& loop() { return loop_; }
 
-  // Runs `call` on the loop's thread and returns after it: for setting up and tearing down. Runs it
-  // right here on the loop's thread, or if the loop was stopped.
+  // Runs `call` on the loop's thread and waits; right here if that is this one, or the loop was
+  // stopped.
   void CallOn(absl::FunctionRef<void()> call);
 
-  // Ends the loop after its round and joins the thread. Posted tasks that did not run stay with the
-  // loop. No effect the second time; not from the loop's own thread.
+  // Ends the loop after its round and joins the thread. Other posted tasks stay with the loop.
+  // Once; not from the loop's own thread.
   void Stop();
 
  private:
   struct Call {
     absl::FunctionRef<void()> run;
-    bool done = false;  // under mutex_, which clang cannot know here
+    bool done = false;  // under mutex_, unknown to clang
   };
 
   void RunCalls();

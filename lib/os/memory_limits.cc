@@ -30,10 +30,9 @@ std::optional<uint64_t> ReadNumber(const std::string& path) {
   return value;
 }
 
-// Files of a control group.
 struct GroupFiles {
   std::string bound;
-  std::vector<std::string> used;  // use of the bound: the largest counts; none: all of it is there
+  std::vector<std::string> used;  // the largest counts; none: the bound is free
 };
 
 uint64_t LargestOf(const std::string& folder, const std::vector<std::string>& files) {
@@ -42,7 +41,7 @@ uint64_t LargestOf(const std::string& folder, const std::vector<std::string>& fi
   return largest;
 }
 
-// Lowers `limit` to the rest of the bounds of a control group and the groups around it.
+// Lowers `limit` to the rest of a control group's bound, and of those around it.
 void LowerToGroup(const std::string& root, std::string group, const GroupFiles& files, MemoryLimit* limit) {
   for (;;) {
     const std::string folder = absl::StrCat(root, group, "/");
@@ -55,7 +54,7 @@ void LowerToGroup(const std::string& root, std::string group, const GroupFiles& 
   }
 }
 
-// By the files of version 2, and by those of version 1, whose controller has a name.
+// By version 2's files, or version 1's, with a controller's name.
 void LowerToGroups(const std::string& root, const GroupFiles& current, const std::string& controller,
                    const GroupFiles& older, MemoryLimit* limit) {
   const std::string groups = ReadText(root + "/proc/self/cgroup");
@@ -69,7 +68,7 @@ void LowerToGroups(const std::string& root, const GroupFiles& current, const std
   }
 }
 
-// Formats bytes as the kernel does in names of files: 64KB, 2MB, 1GB.
+// Writes 64KB, 2MB, 1GB, as in the kernel's file names.
 std::string SizeInNames(uint64_t bytes) {
   if (bytes >= uint64_t{1} << 30) return absl::StrCat(bytes >> 30, "GB");
   if (bytes >= uint64_t{1} << 20) return absl::StrCat(bytes >> 20, "MB");
@@ -85,7 +84,7 @@ MemoryLimit OrdinaryMemoryLimit() {
   if (available.has_value()) {
     limit = {(*available + MeminfoValue(meminfo, "SwapFree").value_or(0)) * 1024, "memory and swap that are free"};
   }
-  // The used part of these is mostly files' contents, which give way.
+  // Used memory is mostly files' contents, which give way.
   LowerToGroups("", {"memory.max", {}}, "memory", {"memory.limit_in_bytes", {}}, &limit);
   return limit;
 }
@@ -97,12 +96,10 @@ HugePages FreeHugePages(const std::string& root) {
   const uint64_t free = MeminfoValue(meminfo, "HugePages_Free").value_or(0);
   pages.free = free - std::min(free, MeminfoValue(meminfo, "HugePages_Rsvd").value_or(0));
   if (pages.page_size == 0) return pages;
-  // Beyond a group's bound the kernel gives the pages away and kills a process that touches them,
-  // by SIGBUS.
+  // Beyond a group's bound a process that touches the pages dies by SIGBUS.
   const std::string prefix = absl::StrCat("hugetlb.", SizeInNames(pages.page_size), ".");
   MemoryLimit limit;
-  // Pages that others there have mapped and not touched yet count as used ("rsvd", since Linux
-  // 5.7).
+  // Pages mapped and not touched yet count as used ("rsvd", since Linux 5.7).
   LowerToGroups(root, {prefix + "max", {prefix + "current", prefix + "rsvd.current"}}, "hugetlb",
                 {prefix + "limit_in_bytes", {prefix + "usage_in_bytes", prefix + "rsvd.usage_in_bytes"}}, &limit);
   pages.by_group = limit.bytes / pages.page_size < pages.free;

@@ -1,8 +1,7 @@
 // NoCancellation delays the cancellation of its thread (pthread_cancel(3)) until the next
-// cancellation point after its end. Nearly every system call is such a point, and a thread that
-// ends in one would leave its work half done.
+// cancellation point after its end. Nearly every system call is one.
 //
-// Thread rule: of the thread that made it; dropped in reverse order of making.
+// Thread rule: its maker's; dropped in reverse order.
 #pragma once
 
 #include <pthread.h>

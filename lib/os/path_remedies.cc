@@ -13,7 +13,7 @@
 namespace tokamak::os {
 namespace {
 
-using Names = std::array<char, 4096>;  // buffer for an entry of the system's lists of users and groups
+using Names = std::array<char, 4096>;  // for an entry of users or groups
 
 std::string UserName(uid_t id) {
   passwd entry{};
@@ -37,7 +37,7 @@ std::string FolderOf(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// `bits` as for others: S_IXOTH to enter a folder, S_IWOTH to write.
+// `bits` as for others: S_IXOTH to enter, S_IWOTH to write.
 bool Allows(const struct stat& file, mode_t bits, const PathUser& who) {
   if (who.user == 0) return true;
   if (file.st_uid == who.user) return (file.st_mode >> 6 & bits) == bits;
@@ -45,8 +45,8 @@ bool Allows(const struct stat& file, mode_t bits, const PathUser& who) {
   return (file.st_mode >> (member ? 3 : 0) & bits) == bits;
 }
 
-// Returns the first on the way to `path` that refuses: a folder that may not be entered, or `path`
-// itself, to which `bits` are asked. Empty if all allow.
+// Returns the first on the way to `path` that refuses entry, or `path` if it refuses `bits`; else
+// empty.
 std::string WhoRefuses(const std::string& path, mode_t bits, const PathUser& who, const LookAtPath& look,
                        struct stat* file) {
   for (size_t end = path.find('/'); end != std::string::npos; end = path.find('/', end + 1)) {
@@ -59,7 +59,7 @@ std::string WhoRefuses(const std::string& path, mode_t bits, const PathUser& who
 
 bool MayWriteIn(const std::string& folder, const PathUser& who, const LookAtPath& look) {
   struct stat file;
-  // With a slash at its end the folder is asked for entry as well.
+  // The slash asks for entry to the folder as well.
   return WhoRefuses(absl::StrCat(folder, "/"), S_IWOTH, who, look, &file).empty();
 }
 
@@ -94,7 +94,7 @@ std::string ConnectRemedy(const std::string& path, int error, const PathUser& wh
   const std::string refuses = WhoRefuses(path, S_IWOTH, who, look, &file);
   if (refuses.empty()) return "";
   const mode_t bits = refuses == path ? S_IWGRP : S_IXGRP;
-  // Root's own group is not for joining.
+  // Root's group is not for joining.
   if ((file.st_mode & bits) != 0 && file.st_gid != 0) {
     const std::string group = GroupName(file.st_gid);
     return absl::StrCat(": ", refuses, " is for members of the group ", group, "; run 'adduser ", who.name, " ", group,

@@ -1,8 +1,6 @@
 // Remedies for a path of a Unix socket that cannot be used: the end of an error's line.
 //
-// For both ends, a daemon that listens and a client that connects. Only the modes of paths are
-// considered: an error that these do not explain (an access list, a read-only file system) has no
-// remedy.
+// For listeners and clients, by modes alone: not for an access list, or a read-only file system.
 #pragma once
 
 #include <sys/stat.h>
@@ -14,7 +12,6 @@
 
 namespace tokamak::os {
 
-// The user of a path.
 struct PathUser {
   uid_t user = 0;
   std::vector<gid_t> groups;
@@ -23,15 +20,14 @@ struct PathUser {
   static PathUser OfThisProcess();
 };
 
-// Looks at a path as stat() does; false if it does not exist.
+// As stat(); false if it does not exist.
 using LookAtPath = std::function<bool(const std::string& path, struct stat* file)>;
 bool LookAtRealPath(const std::string& path, struct stat* file);
 
-// The remedy after `error` (an errno) of connecting to `path`; empty, or begins with ": ".
+// Returns it after the errno `error`; empty, or begins with ": ".
 std::string ConnectRemedy(const std::string& path, int error, const PathUser& who = PathUser::OfThisProcess(),
                           const LookAtPath& look = LookAtRealPath);
 
-// The remedy after `error` of making a socket at `path`; empty, or begins with ": ".
 std::string ListenRemedy(const std::string& path, int error, const PathUser& who = PathUser::OfThisProcess(),
                          const LookAtPath& look = LookAtRealPath);
 

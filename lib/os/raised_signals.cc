@@ -12,7 +12,7 @@ class RaisedSignals::Entry final {
 
   base::Task task;
   std::atomic<bool> raised{false};
-  Entry* next = nullptr;  // belongs to the thread that set `raised`, then to the stack
+  Entry* next = nullptr;  // of the thread that set `raised`, then of the stack
   bool dropped = false;   // loop's thread only
 };
 
@@ -27,10 +27,10 @@ RaisedSignals::Entry* RaisedSignals::Make(base::Task task) { return new Entry(st
 
 void RaisedSignals::Drop(Entry* entry) {
   entry->dropped = true;
-  if (entry == running_) return;  // Run frees it, after its task
+  if (entry == running_) return;  // Run frees it
   if (entry->raised.load(std::memory_order_relaxed)) {
     const base::Task dropped = std::exchange(entry->task, nullptr);
-    return;  // Run frees it, when it comes to it
+    return;  // Run frees it
   }
   delete entry;
 }
@@ -52,7 +52,7 @@ bool RaisedSignals::Run(absl::FunctionRef<void()> after_each) {
       continue;
     }
     any = true;
-    // A raise from here on causes another run; earlier raisers' writes are visible to this one.
+    // Later raises cause another run; earlier raisers' writes are visible to this one.
     entry->raised.exchange(false, std::memory_order_acq_rel);
     running_ = entry;
     entry->task();
@@ -63,7 +63,7 @@ bool RaisedSignals::Run(absl::FunctionRef<void()> after_each) {
   return any;
 }
 
-// Takes the entries in the order raised: the stack reversed.
+// Reverses the stack: the order raised.
 RaisedSignals::Entry* RaisedSignals::TakeAll() {
   Entry* raised = nullptr;
   for (Entry* entry = top_.exchange(nullptr, std::memory_order_acquire); entry != nullptr;) {

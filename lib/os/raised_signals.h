@@ -2,9 +2,8 @@
 // that any thread pushes to and the loop takes whole. The loop finds them in O(raised), however
 // many signals there are.
 //
-// A signal is in the stack at most once: between the raise that found it quiet and the start of its
-// run. A signal dropped meanwhile leaves its entry behind, which is freed when the loop comes to
-// it.
+// A signal is there at most once, from a raise to the start of its run. A dropped one's entry is
+// freed when the loop comes to it.
 #pragma once
 
 #include <atomic>
@@ -24,20 +23,19 @@ class RaisedSignals final {
   // All signals must have been dropped.
   ~RaisedSignals();
 
-  // Loop's thread. The entry is given back by Drop.
+  // Loop's thread. Drop gives the entry back.
   Entry* Make(base::Task task);
   void Drop(Entry* entry);
 
-  // Any thread. Returns true if this raise put `entry` into the stack: then the loop may have to be
-  // woken.
+  // Any thread. Returns true if this pushed `entry`: the loop may have to be woken.
   [[nodiscard]] bool Raise(Entry* entry);
 
-  // Loop's thread. Sequentially consistent: a raise that this does not see, sees earlier writes of
-  // the loop's thread.
+  // Loop's thread. Sequentially consistent: a raise not seen here sees earlier writes of the loop's
+  // thread.
   bool empty() const { return top_.load(std::memory_order_seq_cst) == nullptr; }
 
-  // Loop's thread. Runs each signal raised by now once, in the order raised, and `after_each` after
-  // each. Returns true if any ran.
+  // Loop's thread. Runs each signal raised by now once, in order, then `after_each`. Returns true
+  // if any ran.
   bool Run(absl::FunctionRef<void()> after_each);
 
  private:

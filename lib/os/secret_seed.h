@@ -5,9 +5,8 @@
 
 namespace tokamak::os {
 
-// Draws from the kernel's random numbers, so that processes which start at the same moment have
-// different seeds that nobody on the network can guess. Ends the process if the kernel has none,
-// rather than use a guessable seed.
+// Draws from the kernel: different for processes started at once, and not to be guessed. Ends the
+// process if the kernel has none.
 uint64_t SecretSeed();
 
 }  // namespace tokamak::os

@@ -22,7 +22,7 @@ namespace tokamak::os {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-// More than any address space: refused before arithmetic can overflow.
+// No address space is larger: no arithmetic overflows.
 constexpr uint64_t kLargest = uint64_t{1} << 56;
 
 uint64_t PageSize() { return static_cast<uint64_t>(sysconf(_SC_PAGESIZE)); }
@@ -49,11 +49,11 @@ absl::StatusOr<uint8_t*> MapDescriptor(int fd, uint64_t size, bool writable) {
   const int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
   void* data = mmap(nullptr, size, protection, MAP_SHARED, fd, 0);
   if (data == MAP_FAILED) return absl::ErrnoToStatus(errno, absl::StrCat("map ", Gibibytes(size), " of shared memory"));
-  madvise(data, size, MADV_DONTDUMP);  // a core file is for the program, not for its data
+  madvise(data, size, MADV_DONTDUMP);  // core files leave out its data
   return static_cast<uint8_t*>(data);
 }
 
-// Reads and writes back one byte of each page, atomically, so that no concurrent store is lost.
+// Rewrites one byte of each page, atomically: no concurrent store is lost.
 void Touch(uint8_t* data, size_t size) {
   for (size_t i = 0; i < size; i += PageSize()) __atomic_fetch_or(data + i, uint8_t{0}, __ATOMIC_RELAXED);
 }
@@ -113,7 +113,7 @@ absl::StatusOr<SharedMemory> SharedMemory::Create(const std::string& name, uint6
     return s;
   }
 
-  // A larger file would raise a signal (SIGXFSZ).
+  // A larger file would raise SIGXFSZ.
   rlimit files;
   if (getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur < size) {
     return absl::ResourceExhaustedError(
@@ -131,7 +131,7 @@ absl::StatusOr<SharedMemory> SharedMemory::Create(const std::string& name, uint6
   if (fchmod(fd.get(), S_IRUSR) != 0) return absl::ErrnoToStatus(errno, "fchmod of shared memory");
   if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return absl::ErrnoToStatus(errno, "seal shared memory");
   const absl::StatusOr<uint8_t*> data = MapDescriptor(fd.get(), size, /*writable=*/true);
-  // This mapping also makes the kernel set huge pages aside.
+  // The mapping also reserves huge pages.
   if (!data.ok() && options.huge_pages) return HugePagesMissing(size, FreeHugePages());
   if (!data.ok()) return data.status();
   SharedMemory memory(std::move(fd), page_size, MemoryMapping(*data, size, /*writable=*/true));

@@ -1,14 +1,12 @@
 // SharedMemory is one piece of memory that several processes map: a memfd of fixed size, passed as
 // a descriptor.
 //
-// It is sealed against shrinking, growing and further seals, so no process that has it can make
-// another's access fail. Its mode is 0400: a descriptor that was opened for reading cannot be
-// opened again for writing through /proc, except by root, or by its owner, who may change the mode.
-// The kernel has no seal that leaves some writers and forbids others. Creating more than the
-// machine has is refused, with the remedy in the Status; the memory itself comes page by page when
-// it is first touched, or ahead of that by Prefault.
-// Thread rule: none; the objects are plain values. Prefault may run while other threads use the
-// mapping.
+// Sealed against shrinking, growing and further seals: no process can make another's access fail.
+// Mode 0400: a descriptor opened for reading cannot be reopened for writing through /proc, except
+// by root, or by its owner, who may change the mode; no seal leaves some writers. More than the
+// machine has is refused, with the remedy; memory comes page by page at the first touch, or by
+// Prefault.
+// Thread rule: none; plain values. Prefault may run while other threads use the mapping.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +21,8 @@
 
 namespace tokamak::os {
 
-// Shared memory in this process's address space; unmapped when dropped, and valid also when the
-// descriptor it came from is closed. Left out of core dumps. Move-only.
+// Unmapped when dropped, valid also after its descriptor is closed. Left out of core dumps.
+// Move-only.
 class MemoryMapping final {
  public:
   MemoryMapping() = default;
@@ -37,9 +35,9 @@ class MemoryMapping final {
   bool writable() const { return writable_; }
   absl::Span<const uint8_t> bytes() const { return {data_, size_}; }
 
-  // Brings pages into memory from `from` on, without changing their contents, until all are or
-  // `limit` has passed (by up to kPrefaultStep more). Returns where it stopped: size() when done.
-  // Only if writable(). Blocks: about 2 us for 4 KiB.
+  // Brings pages in from `from` on, unchanged, until all are or `limit` has passed (by up to
+  // kPrefaultStep more). Returns where it stopped: size() when done. Only if writable(). Blocks:
+  // about 2 us for 4 KiB.
   absl::StatusOr<size_t> Prefault(size_t from, absl::Duration limit) const;
   static constexpr size_t kPrefaultStep = size_t{64} << 20;
 
@@ -54,20 +52,19 @@ class MemoryMapping final {
 
 struct SharedMemoryOptions {
   bool huge_pages = false;  // of the default size, reserved at once; the administrator provides them
-  bool prefault = false;    // bring pages in at once, for at most kPrefaultLimit; the rest comes with its first touch
+  bool prefault = false;    // at once, for at most kPrefaultLimit; the rest at its first touch
 };
 
 class SharedMemory final {
  public:
   static constexpr absl::Duration kPrefaultLimit = absl::Seconds(120);
 
-  // New memory, all zero, mapped here for writing. `name` is seen in /proc only; `size`, in bytes,
-  // is rounded up to whole pages. kResourceExhausted if the machine cannot have that much.
+  // Creates it all zero, mapped for writing. `name` is seen in /proc only; `size`, in bytes, is
+  // rounded up to whole pages. kResourceExhausted: more than the machine can have.
   static absl::StatusOr<SharedMemory> Create(const std::string& name, uint64_t size, SharedMemoryOptions options = {});
 
-  // Maps memory from another process, which is not trusted: kFailedPrecondition unless `fd` is a
-  // memfd of exactly `size` bytes that is sealed as above. `fd` stays the caller's and may be
-  // closed afterwards.
+  // Maps memory of an untrusted process: kFailedPrecondition unless `fd` is a memfd of exactly
+  // `size` bytes, sealed as above. `fd` stays the caller's and may be closed.
   static absl::StatusOr<MemoryMapping> Attach(int fd, uint64_t size, bool writable);
 
   absl::Span<uint8_t> bytes() const { return {mapping_.data(), mapping_.size()}; }

@@ -15,7 +15,7 @@ namespace {
 
 void Prepare(const ThreadOptions& options) {
   pthread_setname_np(pthread_self(), options.name.substr(0, 15).c_str());
-  // Otherwise the kernel adds up to 50 us to each sleep, to save power.
+  // The kernel adds up to 50 us to each sleep by default.
   prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
   if (options.processors.empty()) return;
   cpu_set_t set;
@@ -34,7 +34,7 @@ std::thread StartThread(ThreadOptions options, std::function<void()> body) {
   sigset_t before;
   sigfillset(&all);
   sigdelset(&all, SIGPROF);                     // a profiler's samples
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // a thread inherits the mask of its maker
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited
   std::thread thread([options = std::move(options), body = std::move(body)] {
     Prepare(options);
     body();

@@ -10,8 +10,8 @@
 namespace tokamak::os {
 
 struct ThreadOptions {
-  std::string name;                  // the kernel keeps the first 15 bytes
-  std::vector<int> processors = {};  // runs on these only, or a warning gives the reason; none: on any
+  std::string name;                  // its first 15 bytes
+  std::vector<int> processors = {};  // runs on these only, or a warning gives the reason; none: any
 };
 
 // The caller joins it.

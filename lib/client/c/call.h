@@ -28,7 +28,7 @@ struct tokamak_interrupt {
 
 namespace tokamak::client::c {
 
-// The text of this thread's tokamak_error().
+// tokamak_error() of this thread.
 std::string& LastError();
 
 inline tokamak_code Told(const Status& status) {
@@ -36,15 +36,14 @@ inline tokamak_code Told(const Status& status) {
   return static_cast<tokamak_code>(status.code());
 }
 
-// Runs a call. Only an exhausted memory is expected to throw, and only a std::exception; but a
-// cancelled thread (pthread_cancel(3)) is unwound like one that throws, and must come out here:
-// `...` would catch that.
+// Only an exhausted memory is expected to throw, a std::exception. A cancelled thread
+// (pthread_cancel(3)) is unwound likewise, but must come out: `...` would catch that.
 template <typename Call>
 tokamak_code Guarded(const Call& call) {
   try {
     return Told(call());
   } catch (const std::bad_alloc&) {
-    LastError() = "out of memory";  // short enough to need none
+    LastError() = "out of memory";  // allocates nothing
     return TOKAMAK_RESOURCE_EXHAUSTED;
   } catch (const std::exception&) {
     LastError() = "internal error";

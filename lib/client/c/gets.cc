@@ -84,7 +84,7 @@ tokamak_code tokamak_gets_next(tokamak_gets* gets, int64_t timeout, const tokama
                                tokamak_answer* answer) {
   return Guarded([&]() -> Status {
     if (Status s = NoneNull(gets, answer); !s.ok()) return s;
-    auto buffer = std::make_unique<tokamak_buffer>();  // before, so that no answer is lost for want of memory
+    auto buffer = std::make_unique<tokamak_buffer>();  // before: no answer is lost for want of memory
     Result<Gets::Answer> next = gets->gets.Next(TimeoutOf(timeout), InterruptOf(interrupt));
     if (!next.ok()) return next.status();
     *answer = tokamak_answer{};

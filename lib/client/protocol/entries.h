@@ -14,7 +14,6 @@
 
 namespace tokamak::client {
 
-// Result for one object of many.
 struct Outcome {
   absl::StatusCode code = absl::StatusCode::kOk;
   std::string message;  // empty when ok
@@ -31,7 +30,7 @@ struct Outcome {
   }
 };
 
-// Place of an object in the arena, in bytes; metadata follows data.
+// In the arena, in bytes; metadata follows data.
 struct Location {
   uint64_t offset = 0;
   uint64_t data_size = 0;
@@ -50,11 +49,11 @@ struct ObjectEntry {
   uint64_t data_size = 0;
   uint64_t metadata_size = 0;
   uint64_t pins = 0;
-  uint64_t age_microseconds = 0;  // since its creation on this node
+  uint64_t age_microseconds = 0;  // since creation on this node
   ObjectState state = ObjectState::kCreated;
   Origin origin = Origin::kCreatedHere;
   bool pinned_here = false;  // by a Prefetch with `pin`; one of the pins
-  std::string name = {};     // empty: none is kept
+  std::string name = {};     // none if empty
 
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
@@ -76,7 +75,7 @@ struct NodeEntry {
   std::string device;
   uint64_t incarnation = 0;
   uint64_t capacity = 0;  // bytes
-  bool is_this = false;   // the node of the daemon that answers
+  bool is_this = false;   // the answering daemon's
 
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
@@ -90,7 +89,7 @@ struct NodeEntry {
 };
 
 struct NumberEntry {
-  std::string name;  // as in the metrics, unit last: store_used_bytes
+  std::string name;  // as in metrics, unit last: store_used_bytes
   uint64_t value = 0;
 
   template <typename M, typename V>
@@ -100,13 +99,13 @@ struct NumberEntry {
   }
 };
 
-// A node in a view of the cluster: its state, and its own numbers.
+// In a view of the cluster.
 struct ViewedEntry {
   NodeEntry node;
   NodeState state = NodeState::kAlive;
-  uint64_t unheard_microseconds = 0;  // since it answered, or the directory heard of it
-  std::string page;                   // "10.0.0.1:9464", its HTTP address; empty: none known
-  std::vector<NumberEntry> numbers;   // empty: it did not answer
+  uint64_t unheard_microseconds = 0;  // since its answer, or the directory's news
+  std::string page;                   // "10.0.0.1:9464", HTTP; empty: unknown
+  std::vector<NumberEntry> numbers;   // empty: no answer
 
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
@@ -124,7 +123,7 @@ struct EventEntry {
   base::ObjectId id;
   uint64_t data_size = 0;
   uint64_t metadata_size = 0;
-  std::string name = {};  // of the object; empty: none is kept
+  std::string name = {};  // the object's; empty: none
 
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
@@ -137,12 +136,12 @@ struct EventEntry {
   }
 };
 
-// Borrows bytes and a name: in a decoded message they lie in the frame, which must outlive it.
+// Borrows bytes and name: decoded, from the frame, which outlives it.
 struct InlineObject {
   base::ObjectId id;
   absl::Span<const uint8_t> data;
   absl::Span<const uint8_t> metadata;
-  absl::string_view name = {};  // kept with the object; empty: none
+  absl::string_view name = {};  // kept with it; empty: none
 
   template <typename M, typename V>
   static void Visit(M& m, V& v) {

@@ -19,7 +19,7 @@
 
 namespace tokamak::client {
 
-// Writes the fields that a message's Visit() lists. Fields beyond their bounds are our own mistake.
+// Fields beyond their bounds are our own mistake.
 class Encoder final {
  public:
   explicit Encoder(base::Writer& writer) : writer_(writer) {}
@@ -79,7 +79,7 @@ class Encoder final {
   base::Writer& writer_;
 };
 
-// Reads them back. ok() is true at the end if every field was legal.
+// ok() at the end: every field was legal.
 class Decoder final {
  public:
   explicit Decoder(absl::Span<const uint8_t> bytes) : reader_(bytes) {}
@@ -148,7 +148,7 @@ class Decoder final {
  private:
   void Require(bool legal) { legal_ = legal_ && legal; }
 
-  // Encoded size of an empty one, without its texts' and lists' content.
+  // Encoded size of an empty one.
   template <typename T>
   static size_t LeastSize() {
     static const size_t size = [] {
@@ -163,14 +163,13 @@ class Decoder final {
   bool legal_ = true;
 };
 
-// Makes a frame of header and body. The body must keep its bounds, and have at most kMaxBody bytes.
+// Makes a frame of a body within its bounds, of at most kMaxBody bytes.
 std::vector<uint8_t> Frame(const Header& header, absl::Span<const uint8_t> body);
 
-// Begins a frame whose body is written behind the header: the length is set last.
+// Begins a frame; the body goes behind the header, the length is set last.
 base::Writer BeginFrame(const Header& header);
 std::vector<uint8_t> EndFrame(base::Writer frame);
 
-// Makes a whole frame of a request, a reply or a notification.
 template <typename M>
 std::vector<uint8_t> Encode(uint64_t request_id, const M& message) {
   Header header;
@@ -181,19 +180,17 @@ std::vector<uint8_t> Encode(uint64_t request_id, const M& message) {
   return EndFrame(std::move(frame));
 }
 
-// Makes the error reply to `request`. `status` must not be OK.
+// `status` is not OK.
 std::vector<uint8_t> EncodeError(const Header& request, const absl::Status& status);
 
-// Checks and returns the header of a whole frame. kInvalidArgument: not a frame of ours. A version
-// other than kVersion is returned, so that the daemon can answer it; only the header of such a
-// frame may be looked at.
+// Checks a whole frame's. kInvalidArgument: not a frame of ours. Another version than kVersion is
+// returned, for the daemon's answer; only its header is to be read.
 absl::StatusOr<Header> DecodeHeader(absl::Span<const uint8_t> frame);
 
-// Returns the bytes behind the header.
 inline absl::Span<const uint8_t> BodyOf(absl::Span<const uint8_t> frame) { return frame.subspan(kHeaderSize); }
 
-// Decodes the body of a frame whose header has M::kKind and OK. kInvalidArgument: malformed. Spans
-// in it point into `frame`.
+// Decodes it after a header with M::kKind and OK. kInvalidArgument: malformed. Spans point into
+// `frame`.
 template <typename M>
 absl::StatusOr<M> DecodeBody(absl::Span<const uint8_t> frame) {
   M message;
@@ -203,7 +200,6 @@ absl::StatusOr<M> DecodeBody(absl::Span<const uint8_t> frame) {
   return message;
 }
 
-// Returns a reply's status: OK, or the daemon's error.
 absl::Status StatusOf(const Header& header, absl::Span<const uint8_t> frame);
 
 }  // namespace tokamak::client

@@ -1,8 +1,7 @@
 // The bodies of the client protocol: one struct each, in which Visit() lists the fields once, for
 // both directions.
 //
-// A request names its kind and its reply: a GetRequest is answered by a GetReply or an error.
-// Bounds are protocol.h's.
+// A request names its kind and its reply, which may be an error instead. Bounds are protocol.h's.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@
 
 namespace tokamak::client {
 
-// A reply whose status is its whole content.
+// Only a status.
 template <Kind kind>
 struct DoneReply {
   static constexpr uint16_t kKind = static_cast<uint16_t>(kind) | kReplyBit;
@@ -34,7 +33,7 @@ struct ReplyTo {
   static constexpr uint16_t kKind = static_cast<uint16_t>(kind) | kReplyBit;
 };
 
-// The outcome for each object of a request, in their order.
+// One for each object, in order.
 template <Kind kind, size_t most>
 struct OutcomesReply : ReplyTo<kind> {
   std::vector<Outcome> outcomes;
@@ -44,7 +43,6 @@ struct OutcomesReply : ReplyTo<kind> {
   }
 };
 
-// A request about one object.
 template <Kind kind>
 struct ObjectRequest : Request<kind> {
   base::ObjectId id;
@@ -57,10 +55,10 @@ struct ObjectRequest : Request<kind> {
 using AbortRequest = ObjectRequest<Kind::kAbort>;
 using DeleteRequest = ObjectRequest<Kind::kDelete>;
 using TouchRequest = ObjectRequest<Kind::kTouch>;
-using UnpinRequest = ObjectRequest<Kind::kUnpin>;  // ends Prefetch's pin
+using UnpinRequest = ObjectRequest<Kind::kUnpin>;  // ends Prefetch's
 
-// Confirmed: answered when the directory has accepted this content for its id. If it has not, the
-// object is gone.
+// Confirmed: answered when the directory has accepted this content for its id; otherwise the object
+// is gone.
 struct SealRequest : Request<Kind::kSeal> {
   base::ObjectId id;
   bool confirmed = false;
@@ -71,11 +69,11 @@ struct SealRequest : Request<Kind::kSeal> {
   }
 };
 
-// The daemon's answer to Hello, with the arena's descriptors beside it: the first is open for
-// reading only; the second, sent for Access::kReadAndCreate alone, for reading and writing.
+// Has the arena's descriptors beside it: the first open for reading only; the second, for
+// Access::kReadAndCreate alone, for reading and writing.
 struct WelcomeReply : ReplyTo<Kind::kHello> {
   uint64_t arena_size = 0;  // bytes to map
-  uint64_t capacity = 0;    // bytes that objects may take together
+  uint64_t capacity = 0;    // bytes for all objects
   uint64_t incarnation = 0;
   std::string node;
   template <typename M, typename V>
@@ -86,12 +84,12 @@ struct WelcomeReply : ReplyTo<Kind::kHello> {
     v.Text(m.node, kMaxName);
   }
 };
-// The first frame of a connection. A header of another version is answered with FailedPrecondition.
+// The first frame. Another version's header is answered with FailedPrecondition.
 struct HelloRequest : Request<Kind::kHello> {
   using Reply = WelcomeReply;
   Access access = Access::kReadAndCreate;
-  std::string name;    // of the client, for logs
-  uint64_t quota = 0;  // most bytes that it may hold, unsealed and pinned together; 0: no bound of its own
+  std::string name;    // for logs
+  uint64_t quota = 0;  // most bytes held, unsealed and pinned together; 0: no bound of its own
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
     v.Enum(m.access);
@@ -112,9 +110,9 @@ struct CreateRequest : Request<Kind::kCreate> {
   base::ObjectId id;
   uint64_t data_size = 0;
   uint64_t metadata_size = 0;
-  uint64_t timeout_microseconds = 0;  // longest wait for room
-  bool confirmed = false;             // the directory is asked first whether the id is free
-  std::string name;                   // kept with the object; empty: none
+  uint64_t timeout_microseconds = 0;  // of the wait for room
+  bool confirmed = false;             // asks the directory first whether the id is free
+  std::string name;                   // kept with it; empty: none
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
     v.Id(m.id);
@@ -127,14 +125,14 @@ struct CreateRequest : Request<Kind::kCreate> {
 };
 
 using CreateAndSealReply = OutcomesReply<Kind::kCreateAndSeal, kMaxIds>;
-// Small objects, copied into the arena by the daemon. At most kMaxInlineBytes together, without
-// their names. If one has a name that is not its id's, none is put.
+// Copied into the arena by the daemon, at most kMaxInlineBytes together, without names. A name that
+// is not its id's: none is put.
 struct CreateAndSealRequest : Request<Kind::kCreateAndSeal> {
   using Reply = CreateAndSealReply;
   std::vector<InlineObject> objects;
-  uint64_t timeout_microseconds = 0;  // longest wait for room, for all together
-  bool confirmed = false;             // as in SealRequest, for each object
-  // True: all or none, at once or not at all, and not confirmed; an error gives the reason.
+  uint64_t timeout_microseconds = 0;  // of the wait for room, for all
+  bool confirmed = false;             // as in SealRequest, each
+  // True: all or none, at once, not confirmed; an error gives the reason.
   bool together = false;
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
@@ -145,7 +143,7 @@ struct CreateAndSealRequest : Request<Kind::kCreateAndSeal> {
   }
 };
 
-// An object of a get: pinned for this connection if the outcome is OK.
+// Pinned for this connection if OK.
 struct GetEntry {
   Outcome outcome;
   Location location;
@@ -156,7 +154,7 @@ struct GetEntry {
   }
 };
 struct GetReply : ReplyTo<Kind::kGet> {
-  std::vector<GetEntry> entries;  // one for each id, in their order
+  std::vector<GetEntry> entries;  // one for each id, in order
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
     v.Parts(m.entries, kMaxIds);
@@ -177,8 +175,8 @@ struct GetRequest : Request<Kind::kGet> {
 };
 
 using PrefetchReply = OutcomesReply<Kind::kPrefetch, kMaxIds>;
-// As Get, but pins the objects for nobody. With `pin` each stays on this node until an Unpin or its
-// deletion, even after the end of this connection.
+// As Get, but pins for nobody. With `pin` each stays on this node until an Unpin or its deletion,
+// even after this connection.
 struct PrefetchRequest : Request<Kind::kPrefetch> {
   using Reply = PrefetchReply;
   uint64_t timeout_microseconds = 0;
@@ -193,7 +191,7 @@ struct PrefetchRequest : Request<Kind::kPrefetch> {
 };
 
 using PushReply = OutcomesReply<Kind::kPush, kMaxPushed>;
-// Makes another node bring the objects to itself.
+// Makes another node pull them.
 struct PushRequest : Request<Kind::kPush> {
   using Reply = PushReply;
   uint64_t timeout_microseconds = 0;
@@ -208,20 +206,20 @@ struct PushRequest : Request<Kind::kPush> {
 };
 
 struct ProgressReply : ReplyTo<Kind::kProgress> {
-  uint64_t moved = 0;  // bytes of data and metadata
-  uint64_t total = 0;  // 0: no byte is moving yet
+  uint64_t moved = 0;  // bytes, with metadata
+  uint64_t total = 0;  // 0: none moves yet
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
     v.Integer(m.moved);
     v.Integer(m.total);
   }
 };
-// Progress of the pull of an object to this node. kNotFound: it is not on its way here.
+// Progress of a pull to this node. kNotFound: none.
 struct ProgressRequest : ObjectRequest<Kind::kProgress> {
   using Reply = ProgressReply;
 };
 
-// Ends a Get or a Wait: it is answered with kCancelled, unless it was answered before.
+// Answers an unanswered Get or Wait with kCancelled.
 struct CancelRequest : Request<Kind::kCancel> {
   uint64_t request_id = 0;  // the Get's or Wait's
   template <typename M, typename V>
@@ -230,7 +228,7 @@ struct CancelRequest : Request<Kind::kCancel> {
   }
 };
 
-// Gives back one pin of each; of an id that is listed twice, two.
+// Gives back one pin for each listing.
 struct ReleaseRequest : Request<Kind::kRelease> {
   std::vector<base::ObjectId> ids;
   template <typename M, typename V>
@@ -252,7 +250,7 @@ struct ContainsRequest : ObjectRequest<Kind::kContains> {
 
 struct ListReply : ReplyTo<Kind::kList> {
   std::vector<ObjectEntry> objects;  // by id
-  bool more = false;                 // continue after the last one
+  bool more = false;                 // continue after the last
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
     v.Parts(m.objects, kMaxListed);
@@ -262,7 +260,7 @@ struct ListReply : ReplyTo<Kind::kList> {
 struct ListRequest : Request<Kind::kList> {
   using Reply = ListReply;
   uint32_t limit = kMaxListed;
-  bool continued = false;  // starts behind `after`; otherwise with the first
+  bool continued = false;  // from behind `after`; otherwise from the first
   base::ObjectId after;
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
@@ -273,10 +271,10 @@ struct ListRequest : Request<Kind::kList> {
 };
 
 struct StatReply : ReplyTo<Kind::kStat> {
-  bool here = false;     // `object` is its state on this node; otherwise only its id, sizes and name count
+  bool here = false;     // `object` is its state here; otherwise only id, sizes and name count
   bool located = false;  // the directory answered
   ObjectEntry object;
-  std::vector<std::string> holders;  // nodes, by name
+  std::vector<std::string> holders;  // names of nodes
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
     v.Bool(m.here);
@@ -308,7 +306,7 @@ struct EvictRequest : Request<Kind::kEvict> {
 };
 
 struct HashReply : ReplyTo<Kind::kHash> {
-  uint64_t hash = 0;  // XXH64 of data and metadata
+  uint64_t hash = 0;  // XXH64, with metadata
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
     v.Integer(m.hash);
@@ -319,13 +317,13 @@ struct HashRequest : ObjectRequest<Kind::kHash> {
 };
 
 struct WaitReply : ReplyTo<Kind::kWait> {
-  std::vector<uint8_t> ready;  // 0 or 1 for each id, in their order
+  std::vector<uint8_t> ready;  // 0 or 1 for each id, in order
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
     v.Flags(m.ready, kMaxIds);
   }
 };
-// Waits until `count` of the objects exist, here or anywhere. Pins and moves no object.
+// Waits until `count` of the objects exist, here or anywhere. Pins and moves nothing.
 struct WaitRequest : Request<Kind::kWait> {
   using Reply = WaitReply;
   uint64_t timeout_microseconds = 0;
@@ -341,8 +339,8 @@ struct WaitRequest : Request<Kind::kWait> {
   }
 };
 
-// Events follow the reply, until the connection ends. With `existing` they begin with the sealed
-// objects, each once, as if it were sealed now; meanwhile further events keep their order.
+// Events follow the reply, until the connection ends. With `existing` first the sealed objects,
+// each once, as if sealed now; further events keep their order.
 struct SubscribeRequest : Request<Kind::kSubscribe> {
   bool existing = false;
   template <typename M, typename V>
@@ -352,8 +350,8 @@ struct SubscribeRequest : Request<Kind::kSubscribe> {
 };
 struct EventsNotification {
   static constexpr uint16_t kKind = static_cast<uint16_t>(Kind::kEvents);
-  uint64_t dropped = 0;  // events left out before these, because the client did not keep up
-  // True if these events complete what existed at the Subscribe, if that was asked for.
+  uint64_t dropped = 0;  // events left out before these, as the client did not keep up
+  // True if these complete what existed at the Subscribe, if asked for.
   bool caught_up = true;
   std::vector<EventEntry> events;
   template <typename M, typename V>
@@ -378,9 +376,9 @@ struct NodesRequest : Request<Kind::kNodes> {
 };
 
 struct ClusterReply : ReplyTo<Kind::kCluster> {
-  bool located = false;            // the directory answered; otherwise these are the nodes of its last answer
+  bool located = false;            // the directory answered; otherwise its last answer
   std::vector<ViewedEntry> nodes;  // by name
-  bool more = false;               // continue after the last one
+  bool more = false;               // continue after the last
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
     v.Bool(m.located);
@@ -388,10 +386,10 @@ struct ClusterReply : ReplyTo<Kind::kCluster> {
     v.Bool(m.more);
   }
 };
-// All nodes, each with its own numbers. Takes up to some two seconds if one does not answer.
+// Every node's own numbers. Up to some two seconds if one does not answer.
 struct ClusterRequest : Request<Kind::kCluster> {
   using Reply = ClusterReply;
-  std::string after;  // a name: starts behind it; empty: with the first
+  std::string after;  // a name, excluded; empty: from the first
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
     v.Text(m.after, kMaxName);
@@ -400,7 +398,7 @@ struct ClusterRequest : Request<Kind::kCluster> {
 
 struct NodeStatsReply : ReplyTo<Kind::kNodeStats> {
   std::string node;
-  std::string device;  // used by the daemon
+  std::string device;  // the daemon's
   std::vector<NumberEntry> numbers;
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
@@ -409,7 +407,6 @@ struct NodeStatsReply : ReplyTo<Kind::kNodeStats> {
     v.Parts(m.numbers, kMaxNumbers);
   }
 };
-// The numbers of the asked daemon.
 struct NodeStatsRequest : Request<Kind::kNodeStats> {
   using Reply = NodeStatsReply;
   template <typename M, typename V>

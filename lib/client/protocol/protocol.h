@@ -1,12 +1,11 @@
 // The rules between a client and its daemon on the Unix socket: the header, the kinds, the bounds.
 //
-// A frame is one Header and one body, little-endian, drawn in docs/client-protocol.md. A request is
-// answered by one reply of its own kind, in any order, matched by request id; with id 0 it is not
-// answered (Release and Abort of a dropped buffer, Cancel). messages.h has the bodies, frame.h
-// encodes and decodes them.
+// A frame is one Header and one body, little-endian, drawn in docs/client-protocol.md. Each request
+// has one reply of its kind, in any order, matched by request id; none with id 0 (Release and Abort
+// of a dropped buffer, Cancel). messages.h has the bodies, frame.h the encoding.
 //
-// Object bytes do not travel here: both sides map the arena. Bounds are part of the format: a frame
-// that breaks one is malformed, and the daemon ends the connection of the client that sent it.
+// Object bytes do not travel: both sides map the arena. A frame beyond a bound is malformed, and
+// ends its client's connection.
 #pragma once
 
 #include <cstdint>
@@ -21,19 +20,19 @@ constexpr uint32_t kMagic = 0x4b414d54;  // "TMAK"
 constexpr uint16_t kVersion = 5;
 
 constexpr size_t kMaxBody = 1024 * 1024;       // bytes behind a header
-constexpr size_t kMaxInlineBytes = 64 * 1024;  // data and metadata of one CreateAndSeal, all objects together
-constexpr size_t kMaxIds = 2048;               // objects of one request
-constexpr size_t kMaxPushed = 256;             // objects of one Push
-constexpr size_t kMaxListed = 1024;            // objects of one List reply
-constexpr size_t kMaxEvents = 1024;            // events of one notification
-constexpr size_t kMaxNodes = 1024;             // of one Nodes reply
-constexpr size_t kMaxHolders = 64;             // named for one object
-constexpr size_t kMaxNumbers = 1024;           // of one NodeStats reply
-constexpr size_t kMaxViewed = 128;             // nodes of one Cluster reply
-constexpr size_t kMaxNumbersOfNode = 48;       // of each of these
-constexpr size_t kMaxName = 128;               // bytes of a node's, device's or number's name
+constexpr size_t kMaxInlineBytes = 64 * 1024;  // data and metadata of a CreateAndSeal's objects together
+constexpr size_t kMaxIds = 2048;               // in a request
+constexpr size_t kMaxPushed = 256;             // in a Push
+constexpr size_t kMaxListed = 1024;            // in a List reply
+constexpr size_t kMaxEvents = 1024;            // in a notification
+constexpr size_t kMaxNodes = 1024;             // in a Nodes reply
+constexpr size_t kMaxHolders = 64;             // of one object
+constexpr size_t kMaxNumbers = 1024;           // in a NodeStats reply
+constexpr size_t kMaxViewed = 128;             // nodes in a Cluster reply
+constexpr size_t kMaxNumbersOfNode = 48;       // each of these
+constexpr size_t kMaxName = 128;               // bytes; a node's, device's or number's
 constexpr size_t kMaxObjectName = 255;         // bytes
-constexpr size_t kMaxAddress = 128;            // bytes of a node's address
+constexpr size_t kMaxAddress = 128;            // bytes; a node's
 constexpr size_t kMaxErrorText = 400;          // bytes; a longer one is cut
 constexpr uint64_t kMaxTimeoutMicroseconds = uint64_t{24} * 3600 * 1'000'000;
 
@@ -64,7 +63,7 @@ enum class Kind : uint16_t {
   kHash = 14,
   kWait = 15,
   kSubscribe = 16,
-  kEvents = 17,  // daemon to client, unasked; its request id is that of the Subscribe
+  kEvents = 17,  // to the client, unasked, with the Subscribe's request id
   kNodes = 18,
   kNodeStats = 19,
   kCancel = 20,
@@ -74,7 +73,7 @@ enum class Kind : uint16_t {
   kProgress = 24,
   kCluster = 25,
 };
-constexpr uint16_t kReplyBit = 0x8000;  // set in the kind of a reply
+constexpr uint16_t kReplyBit = 0x8000;  // in a reply's kind
 
 struct Header {
   uint32_t magic = kMagic;
@@ -82,13 +81,13 @@ struct Header {
   uint16_t kind = 0;  // a Kind, with kReplyBit in replies
   uint64_t request_id = 0;
   uint32_t length = 0;  // of the body
-  uint32_t status = 0;  // an absl::StatusCode; in an error reply the body is the error's text, without a length
+  uint32_t status = 0;  // an absl::StatusCode; an error reply's body is its text, without a length
 };
 constexpr size_t kHeaderSize = 24;
 static_assert(sizeof(Header) == kHeaderSize, "the wire format has no holes");
 
-// Programs see these enums as they are on the wire. Their values are those of transport::Protocol,
-// store::State, store::Origin, store::Event::Kind and node::NodeState.
+// As on the wire. The values are those of transport::Protocol, store::State, store::Origin,
+// store::Event::Kind and node::NodeState.
 using tokamak::Access;
 using tokamak::EventKind;
 using tokamak::NodeState;
@@ -97,7 +96,7 @@ using tokamak::Origin;
 using tokamak::Protocol;
 using tokamak::Scope;
 
-// The highest value of the protocol.
+// Highest values.
 constexpr Access Last(Access) { return Access::kReadAndCreate; }
 constexpr EventKind Last(EventKind) { return EventKind::kRefused; }
 constexpr NodeState Last(NodeState) { return NodeState::kSilent; }

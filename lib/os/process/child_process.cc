@@ -24,8 +24,7 @@ extern "C" {
 namespace tokamak::os {
 namespace {
 
-// The child's data, all made before the fork: after it a child of a threaded program may not even
-// allocate.
+// Made before the fork, after which a threaded program's child may not even allocate.
 struct Plan {
   std::string program;
   std::vector<char*> argv;
@@ -67,12 +66,12 @@ std::vector<std::string> Environment(const std::vector<std::pair<std::string, st
   return variables;
 }
 
-// In the child. Never returns: it becomes the program, or sends the parent the errno.
+// Becomes the program, or sends the parent the errno.
 [[noreturn]] void Become(const Plan& plan) {
   if (plan.own_group) setpgid(0, 0);
   if (plan.die_with_parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    if (getppid() != plan.parent) _exit(1);  // it ended before that call
+    if (getppid() != plan.parent) _exit(1);  // it ended before that
   }
   struct sigaction standard = {};
   standard.sa_handler = SIG_DFL;
@@ -90,7 +89,7 @@ std::vector<std::string> Environment(const std::vector<std::pair<std::string, st
   _exit(127);
 }
 
-// Returns the errno of the child; 0 once it has become the program.
+// Returns the child's errno; 0 once it is the program.
 int ReadFailure(int descriptor) {
   int error = 0;
   ssize_t size = 0;
@@ -143,7 +142,7 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const ChildOpt
   plan.die_with_parent = options.die_with_parent;
   plan.parent = getpid();
 
-  // A signal must not run a handler of ours in the child.
+  // No handler of ours may run in the child.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -152,7 +151,7 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const ChildOpt
   const int fork_error = errno;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0) return absl::ErrnoToStatus(fork_error, "cannot start a process");
-  if (options.own_group) setpgid(pid, pid);  // both sides do it, so neither need wait for the other
+  if (options.own_group) setpgid(pid, pid);  // on both sides, so neither need wait
 
   failure_in.Close();
   const int failure = ReadFailure(failure_out.get());
@@ -210,14 +209,14 @@ bool ChildProcess::EndsWithin(base::Duration wait) {
   }
 }
 
-// Only before Reap: until then the number cannot be another process's.
+// Before Reap only: later the number may be another process's.
 void ChildProcess::Kill(int signal) { kill(own_group_ ? -pid_ : pid_, signal); }
 
 void ChildProcess::Reap() {
   if (reaped_) return;
   siginfo_t info = {};
   while (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT) < 0) PCHECK(errno == EINTR) << "waitid";
-  if (own_group_ && !detached_) Kill(SIGKILL);  // kills the rest of the group
+  if (own_group_ && !detached_) Kill(SIGKILL);  // the rest of the group
   while (waitpid(pid_, nullptr, 0) < 0) PCHECK(errno == EINTR) << "waitpid";
   if (info.si_code == CLD_EXITED) {
     status_.code = info.si_status;

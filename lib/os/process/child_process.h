@@ -1,10 +1,8 @@
 // ChildProcess is a program that we started: it is watched through a descriptor, asked to end and
 // then killed, and never left behind by accident.
 //
-// descriptor() becomes readable when the program has ended, so an EpollLoop can watch it; Wait and
-// Stop wait on it, without polling. With a process group of its own, the program's own children end
-// with it.
-// Thread rule: one at a time. Start may be called from any thread.
+// With a process group of its own, its children end with it.
+// Thread rule: one at a time; Start from any thread.
 #pragma once
 
 #include <sys/types.h>
@@ -22,16 +20,14 @@
 namespace tokamak::os {
 
 struct ChildOptions {
-  std::vector<std::string> argv;  // the program first: a path, or a name that is looked for in PATH
-  std::vector<std::pair<std::string, std::string>> environment;  // added to ours, or in place of a variable of ours
-  std::string output;  // file to append standard output and error to; empty: ours are inherited
+  std::vector<std::string> argv;                                 // the program first: a path, or a name in PATH
+  std::vector<std::pair<std::string, std::string>> environment;  // added to ours, or replacing
+  std::string output;  // file that standard output and error append to; empty: ours
   bool own_group = true;
-  // True to kill it when the thread that started it ends: for programs that must not outlive ours
-  // however it ends.
+  // True to kill it when the thread that started it ends.
   bool die_with_parent = false;
 };
 
-// The end of a program: by itself with a code, or by a signal.
 struct ExitStatus {
   int code = 0;
   int signal = 0;
@@ -41,36 +37,33 @@ struct ExitStatus {
 
 class ChildProcess final {
  public:
-  // Starts the program, with an empty standard input and no signal blocked. kNotFound: no such
-  // program; other errors name the failed step.
+  // Starts it without standard input and blocked signals. kNotFound: no such program; other errors
+  // name the failed step.
   static absl::StatusOr<std::unique_ptr<ChildProcess>> Start(const ChildOptions& options);
 
-  // Kills the program, and its group, unless it was detached or has been waited for.
+  // Kills it and its group, unless detached or waited for.
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
   pid_t pid() const { return pid_; }
 
-  // Readable once the program has ended. Valid as long as this lives.
+  // Readable at its end. Valid while this lives.
   int descriptor() const { return descriptor_.get(); }
 
-  // Returns true if the program has not ended yet. Does not wait.
+  // Does not wait.
   bool running();
 
-  // Sends a signal to the program, and to its own group if it has one. kFailedPrecondition: it has
-  // ended.
+  // Includes its own group. kFailedPrecondition: it has ended.
   absl::Status Signal(int signal);
 
-  // Waits for the program's end up to `deadline` and returns it, or kDeadlineExceeded. Kills the
-  // rest of its group.
+  // Waits up to `deadline` (kDeadlineExceeded), and kills the rest of its group.
   absl::StatusOr<ExitStatus> Wait(base::Duration deadline);
 
-  // Asks it to end (SIGTERM), and kills it after `grace` (SIGKILL). Returns how it ended, also if
-  // that was before.
+  // Sends SIGTERM, and after `grace` SIGKILL. Returns its end, even an earlier one.
   ExitStatus Stop(base::Duration grace);
 
-  // Lets the program run until it ends by itself. This object may be dropped.
+  // Lets it run on. This object may be dropped.
   void Detach() { detached_ = true; }
 
  private:

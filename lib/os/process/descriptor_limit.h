@@ -5,8 +5,8 @@
 
 namespace tokamak::os {
 
-// Raises the soft limit (1,024 for most users, for the sake of programs that call select) to the
-// hard one, which needs no right. Returns the new limit.
+// Raises the soft limit (1,024 for most users, for programs that call select) to the hard one,
+// which needs no right. Returns the new limit.
 uint64_t RaiseDescriptorLimit();
 
 }  // namespace tokamak::os

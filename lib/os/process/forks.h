@@ -1,15 +1,15 @@
 // Tells a process from its forked children: objects that a child shares with its parent after
 // fork(), such as the other end of a socket, are the parent's.
 //
-// Children of vfork() and posix_spawn() only run another program, and are not told apart.
-// Thread rule: any thread.
+// Not for children of vfork() and posix_spawn(), which only run another program. Thread rule: any
+// thread.
 #pragma once
 
 #include <cstdint>
 
 namespace tokamak::os {
 
-// The number of fork() between this process and the first caller. No system call.
+// Counts fork() from the first caller to this process. No system call.
 uint64_t ForkCount();
 
 }  // namespace tokamak::os

@@ -1,8 +1,7 @@
 // ProcessWatch notices the end of a process that need not be our child.
 //
-// A process that has ended has no thread and no mapping any more: it never writes to shared memory
-// again. (Copies that it gave away, a mapping to a forked child or a descriptor to another process,
-// are not noticed.)
+// An ended process never writes to shared memory again; mappings of forked children, and
+// descriptors given away, are not noticed.
 // Thread rule: the loop's thread.
 #pragma once
 
@@ -20,11 +19,11 @@ namespace tokamak::os {
 class ProcessWatch final {
  public:
   // `ended` runs once, in a task of its own, and may drop the watch. kNotFound: it has ended
-  // already. Other errors: it cannot be watched (a process that our pid namespace does not show has
-  // the number 0 here; one of a namespace below ours is shown and watched; no descriptor is left).
+  // already. Other errors: it cannot be watched (its number is 0, as for one that our pid namespace
+  // does not show; no descriptor is left).
   static absl::StatusOr<std::unique_ptr<ProcessWatch>> Start(EpollLoop& loop, pid_t pid, std::function<void()> ended);
 
-  // Returns false if it has ended, without the loop's help. True if that cannot be found out.
+  // Returns false if it has ended, without the loop's help; true if unknown.
   bool running() const;
 
   ProcessWatch(const ProcessWatch&) = delete;

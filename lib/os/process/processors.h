@@ -7,13 +7,12 @@
 
 namespace tokamak::os {
 
-// The most processors that are looked at: sched_setaffinity's own bound.
+// As sched_setaffinity's own bound.
 constexpr int kMostProcessors = 1024;
 
-// Parses "0-3,8,10-11", the kernel's notation, in order; malformed parts are left out.
+// Parses "0-3,8,10-11", in order, without malformed parts.
 std::vector<int> ParseProcessors(absl::string_view list);
 
-// Returns the processors that this thread may run on.
 std::vector<int> AllowedProcessors();
 
 }  // namespace tokamak::os

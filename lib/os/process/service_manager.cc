@@ -29,7 +29,6 @@ base::Duration WatchdogOf(const std::string& microseconds, const std::string& pi
   return base::Microseconds(time);
 }
 
-// A status is one line of the message.
 std::string OneLine(const std::string& status) { return absl::StrReplaceAll(status, {{"\n", " "}}); }
 
 }  // namespace

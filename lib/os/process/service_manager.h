@@ -1,9 +1,8 @@
 // ServiceManager reports the state of this process, ready, reloading, stopping or alive, to systemd
 // or another service manager. It speaks the protocol of sd_notify(3): one datagram for each report.
 //
-// Without NOTIFY_SOCKET it sends no reports. A report that cannot be delivered is lost: it never
-// waits.
-// Thread rule: one thread.
+// Without NOTIFY_SOCKET, none. It never waits: an undeliverable report is lost. Thread rule: one
+// thread.
 #pragma once
 
 #include <string>
@@ -16,28 +15,27 @@ namespace tokamak::os {
 
 class ServiceManager final {
  public:
-  // Reads the environment that systemd sets: NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID.
+  // Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID.
   ServiceManager();
   ServiceManager(const ServiceManager&) = delete;
   ServiceManager& operator=(const ServiceManager&) = delete;
 
-  // `status`: one line, for `systemctl status`.
+  // `status`: one line for `systemctl status`.
   void Ready(const std::string& status);
   void Reloading();  // until the next Ready
   void Stopping(const std::string& status);
 
-  // Reports from now on that `loop` turns, twice in each watchdog() time. No effect without a
-  // watchdog.
+  // Reports, twice in each watchdog() time, that `loop` turns. No effect without a watchdog.
   void KeepAlive(base::EventLoop& loop);
 
-  // The time without a report after which the manager ends us; zero: never.
+  // Returns the time without a report before the manager ends us; zero: for ever.
   base::Duration watchdog() const { return watchdog_; }
 
  private:
   void Say(const std::string& words);
   void Turn(base::EventLoop& loop);
 
-  std::string address_;  // of a Unix socket; '@' first: an abstract one; empty: no manager
+  std::string address_;  // of a Unix socket; '@' first: abstract; empty: none
   FileDescriptor socket_;
   base::Duration watchdog_;
   base::Timer turn_;

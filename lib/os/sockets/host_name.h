@@ -5,11 +5,10 @@
 
 namespace tokamak::os {
 
-// Returns the kernel's name, mostly without its domain; empty if it has none.
+// Returns it mostly without its domain; empty if there is none.
 std::string HostName();
 
-// Returns the name with its domain, from the system's resolver (`hostname -f`); empty if it knows
-// none. May take seconds if DNS is asked.
+// Returns it with its domain, by the resolver (`hostname -f`); empty if unknown. May take seconds.
 std::string WholeHostName();
 
 }  // namespace tokamak::os

@@ -37,7 +37,7 @@ absl::StatusOr<NameLookup::Addresses> Ask(const std::string& host, int flags) {
 
 }  // namespace
 
-// Shared with the threads, which may outlive us.
+// With threads, which may outlive us.
 struct NameLookup::Shared {
   struct Found {
     std::string host;
@@ -45,7 +45,7 @@ struct NameLookup::Shared {
   };
   base::Mutex mutex;
   std::vector<Found> found ABSL_GUARDED_BY(mutex);
-  base::Signal* signal ABSL_GUARDED_BY(mutex) = nullptr;  // null: the results are no longer wanted
+  base::Signal* signal ABSL_GUARDED_BY(mutex) = nullptr;  // null: results are unwanted
 };
 
 struct NameLookup::Waiter final : base::Handle {
@@ -53,7 +53,7 @@ struct NameLookup::Waiter final : base::Handle {
     if (waiters != nullptr) waiters->erase(std::find(waiters->begin(), waiters->end(), this));
   }
 
-  Waiters* waiters = nullptr;  // null: it is being answered
+  Waiters* waiters = nullptr;  // null: being answered
   Callback done;
   base::Pending answer;
 };

@@ -1,10 +1,9 @@
 // NameLookup asks the system's resolver (getaddrinfo(3): /etc/hosts, DNS) for the addresses of a
 // host, on threads of its own, since an answer may take seconds.
 //
-// Requests for a name that is being looked up share one answer; the next request after that asks
-// again. An address in place of a name needs no thread.
-// Law: see lib/base/handle.h. A look-up goes on after its handles and this object are dropped:
-// getaddrinfo cannot be stopped.
+// Requests for a name under way share one answer. An address needs no thread.
+// Law: see lib/base/handle.h. A look-up outlives its handles and this object: getaddrinfo cannot be
+// stopped.
 // Bounds: kMaxLookups run at once (kResourceExhausted); kMaxAddresses of one host are returned.
 // Thread rule: its loop.
 #pragma once
@@ -32,13 +31,13 @@ class NameLookup final {
   using Addresses = std::vector<std::string>;
   using Callback = std::function<void(absl::StatusOr<Addresses>)>;
 
-  // `loop` must outlive it.
+  // `loop` outlives it.
   explicit NameLookup(base::EventLoop& loop);
   ~NameLookup();
   NameLookup(const NameLookup&) = delete;
   NameLookup& operator=(const NameLookup&) = delete;
 
-  // kUnavailable: the text says why the name has no address. There is no deadline: drop the handle.
+  // kUnavailable: the text says why. Without a deadline: drop the handle.
   [[nodiscard]] base::Pending Lookup(const std::string& host, Callback done);
 
  private:
@@ -54,7 +53,6 @@ class NameLookup final {
   const std::unique_ptr<base::Signal> found_;
 };
 
-// True if `host` is an address: then it needs no look-up.
 bool IsIpAddress(const std::string& host);
 
 }  // namespace tokamak::os

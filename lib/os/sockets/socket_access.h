@@ -6,8 +6,8 @@
 namespace tokamak::os {
 
 enum class SocketAccess : uint8_t {
-  kUser,   // programs of this user: 0600
-  kGroup,  // those of its group as well: 0660
+  kUser,   // this user's programs: 0600
+  kGroup,  // its group's as well: 0660
 };
 
 }  // namespace tokamak::os

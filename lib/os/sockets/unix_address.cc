@@ -57,14 +57,14 @@ int ConnectTo(const FileDescriptor& socket, const sockaddr_un& address) {
   return connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
 }
 
-// Removes a socket that a dead process left at `path`.
+// Removes a dead process's socket.
 absl::Status RemoveStale(const std::string& path, const sockaddr_un& address) {
   struct stat file;
   if (lstat(path.c_str(), &file) != 0) return absl::OkStatus();
   if (!S_ISSOCK(file.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(path, " exists and is no socket: choose another path"));
   }
-  // The lock covers our own processes; this is for a program that takes none.
+  // A process without a lock may listen.
   const FileDescriptor probe = NewSocket(SOCK_NONBLOCK);
   if (ConnectTo(probe, address) == 0 || errno == EAGAIN) return InUse(path);
   if (unlink(path.c_str()) != 0 && errno != ENOENT) return SystemError(absl::StrCat("cannot replace ", path));
@@ -82,7 +82,7 @@ absl::StatusOr<FileDescriptor> LockSocketPath(const std::string& path) {
       if (errno == EINTR) continue;
       return errno == EWOULDBLOCK ? InUse(path) : SystemError(absl::StrCat("cannot lock ", LockPath(path)));
     }
-    // Its last holder may have removed it between our two calls: then it locks nothing.
+    // Removed between our two calls, it locks nothing.
     struct stat held, named;
     if (fstat(lock.get(), &held) != 0) return SystemError("fstat");
     if (stat(LockPath(path).c_str(), &named) == 0 && held.st_ino == named.st_ino) return lock;
@@ -94,14 +94,14 @@ absl::StatusOr<FileDescriptor> BindSocketPath(const std::string& path, int most_
   if (!address.ok()) return address.status();
   if (absl::Status s = RemoveStale(path, *address); !s.ok()) return s;
   FileDescriptor socket = NewSocket(SOCK_NONBLOCK);
-  // The file gets the socket's mode, so it is never open to others, not even for a moment.
+  // The file gets the socket's mode: at no moment is it open to others.
   if (!socket.valid() || fchmod(socket.get(), kMode) != 0 ||
       bind(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof(*address)) != 0) {
     return CannotMake(path, errno);
   }
-  // Widened afterwards: the umask, which a service sets to its user alone, narrows the mode in
-  // bind. Another user who may write in the folder may have put a link there meanwhile: its target
-  // is not ours to open.
+  // Widened afterwards: bind's mode is narrowed by the umask, for a service its user alone. Another
+  // user who may write in the folder may have put a link there meanwhile: its target is not ours to
+  // open.
   const bool shared = access == SocketAccess::kUser ||
                       fchmodat(AT_FDCWD, path.c_str(), kMode | S_IRGRP | S_IWGRP, AT_SYMLINK_NOFOLLOW) == 0;
   if (!shared || listen(socket.get(), most_waiting) != 0) {
@@ -117,7 +117,7 @@ absl::StatusOr<FileDescriptor> ConnectSocketPath(const std::string& path, base::
   if (!address.ok()) return address.status();
   FileDescriptor socket = NewSocket(0);
   if (!socket.valid()) return SystemError("cannot make a socket");
-  // The only wait is for room among the connections that are not accepted yet; 0 would be for ever.
+  // Waits only for room in the backlog; 0 would be for ever.
   const int64_t wait = std::max<int64_t>(1, deadline.microseconds());
   const timeval limit = {wait / 1'000'000, wait % 1'000'000};
   if (setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) != 0) return SystemError("SO_SNDTIMEO");

@@ -72,7 +72,7 @@ bool FrameAssembler::Next(Frame* frame) {
   bad_ = length > kMaxFrame || count > kMaxDescriptors;
   if (bad_) return false;
   if (held() < kHeaderSize + length) {
-    // All descriptors beyond the frames before belong to this one.
+    // Descriptors beyond earlier frames' are this one's.
     bad_ = descriptors_.size() > count;
     return false;
   }
@@ -87,7 +87,7 @@ bool FrameAssembler::Next(Frame* frame) {
   return true;
 }
 
-// Makes room for a read of reasonable size, and for the rest of the frame that has begun.
+// For a read of reasonable size, and a begun frame's rest.
 void FrameAssembler::MakeRoom() {
   if (held() == 0) {
     begin_ = end_ = 0;

@@ -3,9 +3,8 @@
 //
 // frame   length 3 | descriptors 1 | body          all little-endian
 //
-// The second field counts the descriptors that belong to this frame; without it a reader that gets
-// several frames at once could not assign them. The stream is untrusted: everything in it is
-// bounded and checked.
+// The second field counts the frame's descriptors, to assign them to one of several frames. The
+// stream is untrusted: everything is bounded and checked.
 // Thread rule: each object belongs to one stream and one thread.
 #pragma once
 
@@ -29,63 +28,59 @@ struct Frame {
   std::vector<FileDescriptor> descriptors;
 };
 
-// Assembles frames from the bytes of a stream.
 class FrameAssembler final {
  public:
-  // Reads available bytes, at most one read. Returns true if any came, false if there are none now;
-  // with `may_wait` only after the socket's own time-out, if it has one. kUnavailable: the other
-  // side ended. kInvalidArgument: it broke the format. kResourceExhausted: some descriptors came,
-  // and this process may have no more.
+  // Reads once. Returns true if any bytes came, false if there are none now; with `may_wait` only
+  // after the socket's own time-out, if any. kUnavailable: the other side ended. kInvalidArgument:
+  // it broke the format. kResourceExhausted: some descriptors came, and this process may have no
+  // more.
   absl::StatusOr<bool> ReadSome(int fd, bool may_wait = false);
 
-  // Returns false if no whole frame is there.
+  // Returns false without a whole frame.
   bool Next(Frame* frame);
 
-  // True if the stream is malformed; no more frames come out of it.
+  // True once the stream is malformed: no more frames come.
   bool bad() const { return bad_; }
 
-  // Bytes of its buffer, free ones included.
+  // Bytes of the buffer, free ones included.
   size_t memory() const { return bytes_.capacity(); }
-  // Frees the buffer if it holds no bytes, instead of keeping it for more.
   void Shrink();
 
  private:
   static constexpr size_t kReadSize = 64 * 1024;
-  static constexpr size_t kKeptSize = 4 * kReadSize;  // a larger buffer is freed once it is empty
+  static constexpr size_t kKeptSize = 4 * kReadSize;  // a larger empty buffer is freed
 
   size_t held() const { return end_ - begin_; }
   void MakeRoom();
 
   std::vector<uint8_t> bytes_;
-  size_t begin_ = 0;  // bytes_[begin_, end_) came and was not taken out
+  size_t begin_ = 0;  // bytes_[begin_, end_) are held
   size_t end_ = 0;
   std::vector<FileDescriptor> descriptors_;
   bool bad_ = false;
 };
 
-// Frames that wait to be sent, in order.
 class FrameQueue final {
  public:
-  // Copies both: `descriptors` may be closed afterwards. Fails, adding nothing, when there are no
-  // descriptors left. body.size() <= kMaxFrame, descriptors.size() <= kMaxDescriptors.
+  // Copies both: `descriptors` may be closed. Fails, adding nothing, without free descriptors.
+  // body.size() <= kMaxFrame, descriptors.size() <= kMaxDescriptors.
   absl::Status Add(absl::Span<const uint8_t> body, absl::Span<const int> descriptors);
 
-  // Sends as much as the socket takes; never waits. Returns true when all has left, false when it
-  // takes no more now. kUnavailable: the other side ended.
+  // Sends what the socket takes; never waits. Returns true when all has left. kUnavailable: the
+  // other side ended.
   absl::StatusOr<bool> Flush(int fd);
 
   size_t bytes() const { return bytes_.size() - begin_; }
   bool empty() const { return bytes() == 0; }
   void Clear();
 
-  // As FrameAssembler has them.
   size_t memory() const { return bytes_.capacity(); }
   void Shrink();
 
  private:
-  static constexpr size_t kKeptSize = 256 * 1024;  // a larger buffer is freed once it is empty
+  static constexpr size_t kKeptSize = 256 * 1024;  // a larger empty buffer is freed
 
-  // Descriptors leave with the first byte of their frame.
+  // Leave with their frame's first byte.
   struct Attached {
     uint64_t position;  // in the stream
     std::vector<FileDescriptor> descriptors;

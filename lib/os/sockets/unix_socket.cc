@@ -16,7 +16,7 @@ namespace tokamak::os {
 namespace {
 
 constexpr int kAcceptsPerTurn = 16;
-// Time after which a process without free descriptors tries again.
+// The pause of a process without free descriptors.
 constexpr base::Duration kAcceptRetry = base::Milliseconds(100);
 
 class DeadlineClock final {
@@ -28,8 +28,7 @@ class DeadlineClock final {
     return base::Nanoseconds(std::max<int64_t>(0, std::chrono::nanoseconds(end_ - Clock::now()).count()));
   }
 
-  // Waits for an event on `fd`; returns false at the deadline. Also true when `interrupt` is
-  // readable: then sets `interrupted`.
+  // Returns false at the deadline; true, and sets `interrupted`, when `interrupt` is readable.
   bool Await(int fd, short events, int interrupt = -1, bool* interrupted = nullptr) const {
     for (;;) {
       const int64_t left = this->left().nanoseconds();
@@ -39,7 +38,7 @@ class DeadlineClock final {
       if (ready > 0 && interrupted != nullptr) *interrupted = polled[1].revents != 0;
       if (ready > 0) return true;
       if (ready == 0) return false;
-      if (errno != EINTR) return true;  // the next call on `fd` reports the error
+      if (errno != EINTR) return true;  // the next call on `fd` reports it
     }
   }
 
@@ -83,7 +82,7 @@ void UnixConnection::Send(absl::Span<const uint8_t> body, absl::Span<const int> 
 
 void UnixConnection::OnEvents(uint32_t events) {
   if ((events & EPOLLOUT) != 0) Flush();
-  // While frames wait for their turn, new events, also the end, wait behind them.
+  // New events, also the end, wait behind frames.
   if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && !ended_ && !more_frames_.armed()) Read();
 }
 
@@ -126,7 +125,7 @@ void UnixConnection::Flush() {
   if (ended_) return;
   const absl::StatusOr<bool> flushed = queue_.Flush(socket_.get());
   if (absl::IsUnavailable(flushed.status())) {
-    deaf_ = true;  // it may have sent more before it went: reading on comes to its end
+    deaf_ = true;  // it may have sent more before: read to the end
     queue_.Clear();
   } else if (!flushed.ok()) {
     return End(flushed.status());
@@ -151,7 +150,7 @@ void UnixConnection::End(const absl::Status& why) {
   flush_.Cancel();
   more_frames_.Cancel();
   end_ = loop_.Post([this, why] {
-    const std::shared_ptr<const Handlers> handlers = handlers_;  // the handler may drop this
+    const std::shared_ptr<const Handlers> handlers = handlers_;  // may drop this
     handlers->on_end(why);
   });
 }
@@ -193,7 +192,7 @@ void UnixListener::Accept() {
     if (socket.valid()) {
       starved_ = false;
       (*handler)(std::move(socket));
-      if (handler.use_count() == 1) return;  // which dropped this
+      if (handler.use_count() == 1) return;  // it dropped this
       continue;
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
@@ -276,7 +275,7 @@ absl::Status UnixSocket::SendQueue(base::Duration deadline) {
   }
 }
 
-// Returns true if something came while it spun.
+// True if something came.
 absl::StatusOr<bool> UnixSocket::Spin(base::Duration deadline) {
   const DeadlineClock clock(std::min(spin_, deadline));
   absl::StatusOr<bool> read = false;
@@ -284,7 +283,7 @@ absl::StatusOr<bool> UnixSocket::Spin(base::Duration deadline) {
   return read;
 }
 
-// Far from the deadline one system call waits and reads, if there is no `interrupt` to watch.
+// Far from the deadline, without an `interrupt`, one system call waits and reads.
 absl::StatusOr<Frame> UnixSocket::Receive(base::Duration deadline, int interrupt) {
   const DeadlineClock clock(deadline);
   Frame frame;

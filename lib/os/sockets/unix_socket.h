@@ -1,12 +1,12 @@
 // Unix sockets that carry frames (unix_frame.h).
 //
-// UnixListener and UnixConnection live on an EpollLoop and never wait (the daemon); UnixSocket
-// waits, up to a deadline (the client library). It is a stream, since a frame may be larger than
-// the socket's buffer, and a packet may not; and one call moves many small frames.
+// UnixListener and UnixConnection, on an EpollLoop, never wait (the daemon); UnixSocket waits, up
+// to a deadline (the client library). Streams, since a frame may be larger than the socket's
+// buffer, and one call moves many small frames.
 //
-// The other side is untrusted: frames and their descriptors are bounded, unsent bytes are bounded
-// by kMaxQueued, and frames of one client are handled kFramesPerTurn at a time. A peer that may
-// have many connections gets a budget for all of them.
+// The other side is untrusted: frames and descriptors are bounded, unsent bytes by kMaxQueued, and
+// a client's frames are handled kFramesPerTurn at a time. One budget bounds a peer's many
+// connections.
 #pragma once
 
 #include <sys/types.h>
@@ -32,41 +32,39 @@
 
 namespace tokamak::os {
 
-constexpr size_t kMaxQueued = 8 * 1024 * 1024;  // bytes that wait for a slow reader
+constexpr size_t kMaxQueued = 8 * 1024 * 1024;  // bytes for a slow reader
 constexpr int kMaxWaitingConnects = 128;
 constexpr int kFramesPerTurn = 64;
 
-// The process at the other end, from the kernel: the one that connected, or that listened.
+// The other end, by the kernel.
 struct PeerCredentials {
   pid_t pid = 0;
   uid_t uid = 0;
   gid_t gid = 0;
 };
 
-// Returns the peer of a connected socket.
 PeerCredentials PeerOf(int socket);
 
-// The daemon's end of one client. Dropping it closes, after one try to send queued frames.
+// A client, at the daemon. Dropping it closes, after one try to send the rest.
 class UnixConnection final {
  public:
-  // Runs with each whole frame; may drop the connection.
+  // Gets each whole frame; may drop the connection.
   using FrameHandler = std::function<void(Frame frame)>;
-  // Runs once when the connection is over, after all whole frames that came before: the other side
-  // ended, broke the format, or did not read. May drop the connection.
+  // Runs once, after all whole frames: the other side ended, broke the format, or did not read. May
+  // drop the connection.
   using EndHandler = std::function<void(const absl::Status& why)>;
 
   // Takes over a connected socket. Handlers run on `loop`, never inside a call. Unsent answers and
-  // incomplete frames are claimed of `budget`, which outlives it (null: not counted); when that is
-  // exhausted, the connection ends.
+  // incomplete frames are claimed of `budget`, which outlives it (null: not counted), or the
+  // connection ends.
   UnixConnection(EpollLoop& loop, FileDescriptor socket, FrameHandler on_frame, EndHandler on_end,
                  base::ByteBudget* budget = nullptr);
   ~UnixConnection();
   UnixConnection(const UnixConnection&) = delete;
   UnixConnection& operator=(const UnixConnection&) = delete;
 
-  // Queues one frame; frames queued in one task leave together, right after it. Beyond kMaxQueued
-  // the connection ends. Both are copied; bounds as for FrameQueue::Add. No effect when the
-  // connection is over.
+  // Queues a frame; those of one task leave together, right after it. Beyond kMaxQueued the
+  // connection ends. Both are copied; bounds as for FrameQueue::Add. No effect once over.
   void Send(absl::Span<const uint8_t> body, absl::Span<const int> descriptors = {});
 
   size_t queued_bytes() const { return queue_.bytes(); }
@@ -74,7 +72,7 @@ class UnixConnection final {
   pid_t peer_pid() const { return peer_.pid; }
 
  private:
-  // Outlive a connection that is dropped inside one of them.
+  // Outlive a connection dropped inside one.
   struct Handlers {
     FrameHandler on_frame;
     EndHandler on_end;
@@ -94,9 +92,9 @@ class UnixConnection final {
   PeerCredentials peer_;
   FrameAssembler assembler_;
   FrameQueue queue_;
-  base::ByteClaim claim_;     // of the bytes of both
-  bool flush_waits_ = false;  // for the socket to take more
-  bool deaf_ = false;         // true if the other side reads no more
+  base::ByteClaim claim_;     // both's bytes
+  bool flush_waits_ = false;  // for room in the socket
+  bool deaf_ = false;         // the other side reads no more
   bool ended_ = false;
   base::Timer flush_;
   base::Timer more_frames_;
@@ -105,15 +103,15 @@ class UnixConnection final {
   const base::Lifetime lifetime_;
 };
 
-// Accepts connections at a path. Dropping it stops that and removes the path.
+// Dropping it stops accepting and removes the path.
 class UnixListener final {
  public:
-  // Runs with each connection, a non-blocking socket; may drop the listener.
+  // Gets each connection, a non-blocking socket; may drop the listener.
   using Handler = std::function<void(FileDescriptor socket)>;
 
-  // Replaces a socket file that a dead process left. kAlreadyExists: somebody listens there.
-  // kInvalidArgument: the path is too long (107 bytes), or is a file that is no socket. The lock
-  // `path`.lock exists while the listener lives.
+  // Replaces a dead process's socket. kAlreadyExists: somebody listens there. kInvalidArgument: the
+  // path is too long (107 bytes), or no socket. The lock `path`.lock exists while the listener
+  // lives.
   static absl::StatusOr<std::unique_ptr<UnixListener>> Listen(EpollLoop& loop, const std::string& path, Handler handler,
                                                               SocketAccess access = SocketAccess::kUser);
   ~UnixListener();
@@ -128,62 +126,57 @@ class UnixListener final {
   const std::string path_;
   const FileDescriptor lock_;
   const FileDescriptor socket_;
-  const ino_t inode_;  // of the socket's file: another's in its place is not ours to remove
+  const ino_t inode_;  // the socket file's: another in its place stays
   const std::shared_ptr<const Handler> handler_;
-  bool starved_ = false;  // true if the process has no descriptor left for new connections
+  bool starved_ = false;  // true without a descriptor for new connections
   base::Timer retry_;
   FdWatch watch_;
 };
 
-// Waits until one of two descriptors is readable, or `deadline` has passed. True: the first is.
+// Waits until either is readable, or `deadline`. True: the first is.
 bool AwaitReadable(int first, int second, base::Duration deadline);
 
-// The client's end, which waits. One thread may send while another receives.
+// The client's end. One thread may send while another receives.
 class UnixSocket final {
  public:
-  // kNotFound: no such path. kUnavailable: nobody listens there, or nobody accepted within
-  // `deadline`. kResourceExhausted: this process may have no more descriptors.
+  // Errors: ConnectSocketPath's.
   static absl::StatusOr<UnixSocket> Connect(const std::string& path, base::Duration deadline = base::Seconds(5));
 
-  // Sends one frame. kInvalidArgument: it is too long. kDeadlineExceeded: none or only a part of it
-  // was sent; the socket is unusable afterwards. kUnavailable: the other side ended. Bounds as for
-  // FrameQueue::Add.
+  // Sends one frame; bounds as for FrameQueue::Add. kInvalidArgument: too long. kDeadlineExceeded:
+  // none or a part was sent, and the socket is unusable. kUnavailable: the other side ended.
   absl::Status Send(absl::Span<const uint8_t> body, absl::Span<const int> descriptors, base::Duration deadline);
   absl::Status Send(absl::Span<const uint8_t> body, base::Duration deadline) { return Send(body, {}, deadline); }
-  // The same for several, in one write as far as the socket takes them.
+  // The same for several, in one write as far as possible.
   absl::Status SendAll(absl::Span<const std::vector<uint8_t>> bodies, base::Duration deadline);
-  // The same, or nothing: returns false if the socket took none of it within `patience`.
+  // Sends all, or returns false: the socket took nothing within `patience`.
   absl::StatusOr<bool> SendAllOrNone(absl::Span<const std::vector<uint8_t>> bodies, base::Duration patience,
                                      base::Duration deadline);
 
-  // Receives the next frame. kDeadlineExceeded: none was complete; ask again. kUnavailable: the
-  // other side ended. kInvalidArgument: it broke the format. kResourceExhausted: some of its
-  // descriptors came, and this process may have no more. kCancelled: it would have waited, and the
-  // descriptor `interrupt` is readable; -1 is none.
+  // kDeadlineExceeded: no complete frame; ask again. kCancelled: it would have waited, and the
+  // descriptor `interrupt` is readable; -1: none. Other errors: FrameAssembler::ReadSome's.
   absl::StatusOr<Frame> Receive(base::Duration deadline, int interrupt = -1);
-  // Makes Receive spin for this long before it sleeps.
+  // Makes Receive spin before it sleeps.
   void SetSpin(base::Duration spin) { spin_ = spin; }
-  // Takes a frame that came together with the last; never waits, and reads no more.
+  // Takes a frame that came with the last; never waits or reads.
   bool Next(Frame* frame) { return assembler_.Next(frame); }
 
-  // Makes a Receive that waits return kUnavailable, from any thread.
+  // Makes a waiting Receive return kUnavailable, from any thread.
   void Shutdown();
 
-  // Leaves the connection to other processes that share it, such as the parent. No other call may
-  // follow.
+  // Leaves the connection to processes that share it, such as the parent. No other call may follow.
   void Close() { socket_ = FileDescriptor(); }
 
-  // Readable when Receive has something to read, or the other side has ended.
+  // Readable for Receive, or at the other side's end.
   int descriptor() const { return socket_.get(); }
 
-  // True if the other side has ended; earlier frames may still have to be received. Never waits.
-  // From any thread.
+  // True if the other side has ended; earlier frames may still be received. From any thread; never
+  // waits.
   bool ended() const;
 
   PeerCredentials peer() const;
 
  private:
-  // The longest wait of a reading call before it looks at its deadline.
+  // The longest of a reading call before it looks at its deadline.
   static constexpr base::Duration kWaitTick = base::Seconds(1);
 
   explicit UnixSocket(FileDescriptor socket) : socket_(std::move(socket)) {}

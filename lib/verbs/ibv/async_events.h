@@ -1,13 +1,11 @@
 // AsyncEvents reads the asynchronous events of a device: port down or up, changed addresses,
 // removal, a completion queue's overrun, a queue pair's death, a shared receive queue running low.
 //
-// A thread of its own reads them, since an owner's loop may go at any time. Each event goes first
-// to the object that it names (AsyncTarget), on that thread, then to all watches, on their loops;
-// then it is acknowledged. libibverbs destroys no object before all its events are acknowledged, so
-// the named object is alive meanwhile.
+// On a thread of its own, since an owner's loop may go at any time. An event goes to the object
+// that it names (AsyncTarget), on that thread, then to all watches, on their loops, and is
+// acknowledged then; until that libibverbs destroys no named object.
 //
-// Thread rule: from any thread, but the handler of a watch runs on its loop, where the watch is
-// dropped.
+// Thread rule: any thread; a watch's handler runs on its loop, where the watch is dropped.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -27,18 +25,18 @@
 
 namespace tokamak::verbs::ibv {
 
-// The target of the context pointers of our ibv_cq, ibv_qp and ibv_srq.
+// The context pointers of our ibv_cq, ibv_qp and ibv_srq.
 class AsyncTarget {
  public:
-  // Runs on the events' thread, before the watches hear of the event. Must neither wait for a loop
-  // nor destroy anything of libibverbs.
+  // Runs on the events' thread, before the watches. Must neither wait for a loop nor destroy
+  // anything of libibverbs.
   virtual void OnAsyncEvent(ibv_event_type event) = 0;
 
  protected:
   ~AsyncTarget() = default;
 };
 
-// The target of a shared receive queue: watches get its handle, or none once that is dropped.
+// The handle for watches; none once it is dropped.
 class SharedReceivesTarget : public AsyncTarget {
  public:
   virtual const SharedReceiveQueue* handle() const = 0;
@@ -47,8 +45,7 @@ class SharedReceivesTarget : public AsyncTarget {
   ~SharedReceivesTarget() = default;
 };
 
-// Returns the event for watches; nothing for events that concern nobody, or another port of the
-// device.
+// Returns nothing for events that concern nobody, or another port.
 std::optional<DeviceEventInfo> ToDeviceEvent(const ibv_async_event& event, uint8_t port);
 
 class AsyncEvents final {
@@ -63,15 +60,14 @@ class AsyncEvents final {
     return watches_.Add(std::move(keep), loop, std::move(handler));
   }
 
-  // Sets the callback for queue pairs that got their first data before their connection was known
-  // to be up (IBV_EVENT_COMM_EST). It runs on the events' thread, until it is replaced or set to
-  // null.
+  // Sets the callback, on the events' thread, for a queue pair's data before its connection is
+  // known to be up (IBV_EVENT_COMM_EST); null: none.
   void OnFirstData(std::function<void(uint32_t queue_pair_number)> heard);
 
-  // The same for events after which the ways to peers may have changed (ChangesPaths).
+  // The same for ChangesPaths events.
   void OnPathsChanged(std::function<void()> heard);
 
-  // The handle is being dropped: no watch hears of it any more.
+  // Watches get the dropped handle no more.
   void Forget(const SharedReceiveQueue* handle);
 
  private:
@@ -81,7 +77,7 @@ class AsyncEvents final {
   ibv_context* const device_;
   const uint8_t port_;
   DeviceWatches watches_;
-  base::Mutex handles_mutex_;  // held from the lookup of a handle until its watches have heard, and in Forget
+  base::Mutex handles_mutex_;  // from a handle's lookup until its watches have heard, and in Forget
   base::Mutex heard_mutex_;
   std::function<void(uint32_t)> first_data_ ABSL_GUARDED_BY(heard_mutex_);
   std::function<void()> paths_changed_ ABSL_GUARDED_BY(heard_mutex_);

@@ -1,12 +1,11 @@
 // CallThread is a device's thread for the calls that make connections: those of libibverbs and
 // librdmacm that enter the kernel, and with hardware its firmware, for up to milliseconds each.
 //
-// On a loop they would stall all running transfers while a thousand peers connect. So queue pairs
-// are made here (IbvQueuePair), connections run here (off_loop_cm.h), and loops get the results
-// (inbox.h).
+// On a loop they would stall transfers while a thousand peers connect. Here queue pairs are made
+// (IbvQueuePair) and connections run (off_loop_cm.h); loops get the results (inbox.h).
 //
-// Law: posted tasks run in order, and all of them before the thread ends.
-// Thread rule: from any thread; dropped on any but its own, so a posted task never owns it.
+// Law: posted tasks run in order, all of them before the thread ends.
+// Thread rule: any thread; dropped on another than its own, so a posted task never owns it.
 #pragma once
 
 #include <deque>
@@ -27,20 +26,18 @@ class CallThread final {
   CallThread(const CallThread&) = delete;
   CallThread& operator=(const CallThread&) = delete;
 
-  // The thread's own loop, for the timers and descriptors of connections.
   os::EpollLoop& loop() { return thread_.loop(); }
 
   void Post(std::function<void()> call);
 
-  // Runs `call` before any posted task, and returns when it has run: for setting up and tearing
-  // down.
+  // Runs `call` before posted tasks, and waits for it.
   void CallOn(absl::FunctionRef<void()> call) { thread_.CallOn(call); }
 
  private:
   // Calls before the loop serves its timers and descriptors again.
   static constexpr size_t kCallsPerTurn = 16;
 
-  bool RunSome();  // returns whether there are more
+  bool RunSome();  // returns whether more wait
 
   base::Mutex mutex_;
   std::deque<std::function<void()>> posted_ ABSL_GUARDED_BY(mutex_);

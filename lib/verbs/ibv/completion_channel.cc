@@ -23,8 +23,7 @@ absl::StatusOr<std::shared_ptr<CompletionChannel>> CompletionChannel::Open(ibv_c
 CompletionChannel::~CompletionChannel() { ibv_destroy_comp_channel(channel_); }
 
 void CompletionChannel::Listen() {
-  // One event suffices: the pollers look at all queues next, and each takes its own event if it is
-  // still there.
+  // One suffices: the pollers look at all queues next, and take their own events.
   if (listeners_++ == 0) watch_ = loop_.Watch(channel_->fd, EPOLLIN, [this](uint32_t) { TakeEvent(); });
 }
 
@@ -46,7 +45,7 @@ absl::StatusOr<std::shared_ptr<CompletionChannel>> CompletionChannels::Of(ibv_co
   const auto gone = [](const std::weak_ptr<CompletionChannel>& one) { return one.expired(); };
   channels_.erase(std::remove_if(channels_.begin(), channels_.end(), gone), channels_.end());
   for (const std::weak_ptr<CompletionChannel>& one : channels_) {
-    // Another loop's channel may go at any time, on its own thread; this loop's cannot.
+    // Only other loops' channels can go meanwhile.
     if (std::shared_ptr<CompletionChannel> channel = one.lock(); channel != nullptr && &channel->loop() == &loop) {
       return channel;
     }

@@ -1,8 +1,8 @@
-// CompletionChannel brings a device's completion events to one loop. All completion queues of the
-// loop share it, so a further connection or engine costs no descriptor, and the loop waits for one.
+// CompletionChannel brings a device's completion events to one loop. All the loop's completion
+// queues share it, so a further connection costs no descriptor.
 //
-// The device makes one event for each time that a queue was armed. Taking an event only notes it at
-// its queue, whose poller goes on from there; a queue that goes takes its unread events along.
+// The device makes one event for each arming. Taking it only notes it at its queue, for the queue's
+// poller; a queue that goes takes its unread events along.
 //
 // Law: the descriptor is watched while somebody listens (Listen, Ignore), and the loop outlives
 // that.
@@ -21,10 +21,9 @@
 
 namespace tokamak::verbs::ibv {
 
-// The target of a completion queue's context pointer.
 class CompletionTarget : public AsyncTarget {
  public:
-  // An event of the queue was taken, and is to be acknowledged. Only notes that.
+  // Notes an event that was taken, to be acknowledged.
   virtual void OnChannelEvent() = 0;
 
  protected:
@@ -43,11 +42,10 @@ class CompletionChannel final {
   ibv_comp_channel* get() const { return channel_; }
   const os::EpollLoop& loop() const { return loop_; }
 
-  // The loop wakes up for events from the first Listen until the last Ignore.
   void Listen();
   void Ignore();
 
-  // Takes one event, with a system call, and notes it at its queue. Returns whether there was one.
+  // Takes one event by a system call, for its queue. Returns whether there was one.
   bool TakeEvent();
 
  private:
@@ -57,10 +55,10 @@ class CompletionChannel final {
   os::FdWatch watch_;
 };
 
-// The channels of one device, one for each loop that has completion queues. From any thread.
+// One for each loop with completion queues. From any thread.
 class CompletionChannels final {
  public:
-  // Must run on the loop's thread.
+  // On the loop's thread.
   absl::StatusOr<std::shared_ptr<CompletionChannel>> Of(ibv_context* device, os::EpollLoop& loop);
 
  private:

@@ -93,7 +93,7 @@ size_t CompletionCore::Poll(absl::Span<Completion> completions) {
   return count;
 }
 
-// Takes held completions first, then the provider's, then our own flushes.
+// Takes held ones first, then the provider's, then our flushes.
 size_t CompletionCore::Fetch(ibv_wc* to, size_t most) {
   if (held_begin_ < held_.size()) {
     const size_t count = std::min(most, held_.size() - held_begin_);
@@ -192,7 +192,7 @@ void CompletionCore::Arm(bool solicited_only) {
 }
 
 void CompletionCore::OnChannelEvent() {
-  // libibverbs counts them in 32 bits and takes a lock to do so: in batches.
+  // In batches: it takes a lock, and counts in 32 bits.
   constexpr unsigned int kAcknowledgeAt = 256;
   if (++unacknowledged_ >= kAcknowledgeAt) ibv_ack_cq_events(queue_, std::exchange(unacknowledged_, 0));
   taken_since_armed_ = false;
@@ -259,25 +259,25 @@ IbvCompletionQueue::~IbvCompletionQueue() {
 
 void IbvCompletionQueue::RequestNotify(bool solicited_only) {
   if (!solicited_only || core_->context()->quirks().forgets_solicited) {
-    asked_ = kAll;  // the loop looks, and arms the device before it sleeps
+    asked_ = kAll;  // armed before the loop sleeps
     return;
   }
   if (asked_ == kAll) return;
   asked_ = kSolicited;
   if (device_ != kNotArmed) return;
-  // Only the device knows which completions are solicited, so it is armed before the owner drains.
+  // Only the device knows which are solicited: armed before the owner drains.
   core_->Arm(true);
   device_ = kSolicited;
 }
 
 absl::Status IbvCompletionQueue::Resize(uint32_t depth) {
   if (absl::Status s = core_->Resize(depth); !s.ok()) return s;
-  device_ = kNotArmed;  // the effect on a provider is unspecified: the loop arms it again
+  device_ = kNotArmed;  // a provider's arming after a resize is unspecified
   return absl::OkStatus();
 }
 
 bool IbvCompletionQueue::Poll() {
-  // Also if nothing is found: an event after Arm leaves the device to be armed again.
+  // Even for an empty queue: an event after Arm disarms the device.
   const bool told = std::exchange(told_, false);
   const bool took = core_->awaited() && core_->TakeAll();
   if (asked_ == kNotArmed || (asked_ == kSolicited && !told && !look_ && !core_->AnyFlushed())) return took || told;
@@ -289,19 +289,19 @@ bool IbvCompletionQueue::Poll() {
 
 void IbvCompletionQueue::Arm() {
   if (core_->EventIsStale()) {
-    while (device_ != kNotArmed && core_->channel().TakeEvent()) {  // of other queues too: one of each at most
+    while (device_ != kNotArmed && core_->channel().TakeEvent()) {  // other queues' too: one of each at most
     }
   }
   told_ = false;
   const Armed wanted = core_->awaited() ? kAll : asked_;
   if (wanted <= device_) return;
   core_->Arm(wanted == kSolicited);
-  // Solicited completions may have come unnoticed since the device's last event.
+  // Solicited completions may have come since the device's last event.
   look_ = wanted == kSolicited;
   device_ = wanted;
 }
 
-// The owner may drop the queue in its event.
+// The owner may drop the queue.
 void IbvCompletionQueue::Deliver() {
   asked_ = kNotArmed;
   const std::shared_ptr<std::function<void()>> on_event = on_event_;

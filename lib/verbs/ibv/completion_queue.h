@@ -1,14 +1,13 @@
 // Completion queues: the provider writes, the owner polls, and the owner's loop is notified.
 //
-// They add what verbs.h promises and libibverbs does not: a completion finds its queue pair, which
-// frees its slot when it is handed out and not before; a queue pair's completions go with it; posts
-// into Error that the provider refuses come back flushed, behind all that the provider has.
+// Beyond libibverbs, for verbs.h: a completion finds its queue pair, whose slot is free when it is
+// handed out and not before; a queue pair's completions go with it; refused posts into Error come
+// back flushed, behind all that the provider has.
 //
-// Detection. The loop polls the queue in every round (os::Poller): while the owner has asked for an
-// event, that looks into the queue's memory, without a system call. Before the loop sleeps it arms
-// the device, and the descriptor of the loop's completion channel wakes it. The descriptor has a
-// watch of its own, so rounds that spin never read it. The event of completions polled meanwhile is
-// taken before the loop sleeps, since it would end the sleep at once.
+// Detection. While the owner has asked for an event the loop polls every round (os::Poller), in
+// memory, without a system call. Before it sleeps it arms the device, and the completion channel's
+// descriptor, whose watch spinning rounds never read, wakes it. The event of completions polled
+// meanwhile is taken first, as it would end the sleep.
 //
 // Thread rule: the loop's thread, except for Overrun.
 #pragma once
@@ -35,31 +34,27 @@
 
 namespace tokamak::verbs::ibv {
 
-// A queue pair, for its completion queue.
 class CompletionOwner {
  public:
   virtual uint32_t completion_number() const = 0;  // ibv_wc::qp_num
 
-  // `done` was taken out of the provider's queue. Returns true for completions that the program did
-  // not ask for, which go no further. Called only if the provider completes unasked (Quirks). May
-  // post.
+  // `done` left the provider's queue. Returns true for an unasked completion, which goes no
+  // further. Only for providers that make these (Quirks). May post.
   virtual bool Arrived(const ibv_wc& done) = 0;
 
-  // `done` is about to be handed out, or forgotten: its slot is free from now on. Gives `to` what
-  // the queue pair knows better than the provider, the program's id among it; returns false for
-  // requests that were forgotten already.
+  // `done` is being handed out, or forgotten: its slot is free. Sets in `to` the program's id and
+  // what the provider does not know; returns false for a request forgotten before.
   virtual bool Finish(const ibv_wc& done, Completion* to) = 0;
 
-  // The queue pair ended: its completion queue is dead. From any thread; never waits.
+  // The completion queue is dead: the queue pair ends. From any thread; never waits.
   virtual void Fail() = 0;
 
  protected:
   ~CompletionOwner() = default;
 };
 
-// The queue itself; its handle and the queue pairs that complete into it share it. Without the
-// handle nobody drains it: it has room for as many completions as its queue pairs have slots, or
-// else is overrun, see verbs.h.
+// Shared by the handle and the queue pairs. Without the handle nobody drains it: its depth covers
+// its queue pairs' slots, or it is overrun, see verbs.h.
 class CompletionCore final : public CompletionTarget {
  public:
   static absl::StatusOr<std::shared_ptr<CompletionCore>> Make(std::shared_ptr<Context> context, os::EpollLoop& loop,
@@ -78,45 +73,42 @@ class CompletionCore final : public CompletionTarget {
 
   size_t Poll(absl::Span<Completion> completions);
 
-  // With true a queue pair waits for completions of its own requests, which are taken out as they
-  // come, polled or not; with false it stops waiting.
+  // `more`: one more queue pair waits for its own requests' completions, taken out as they come,
+  // polled or not; else one less.
   void Await(bool more) { awaiting_ += more ? 1 : -1; }
   bool awaited() const { return awaiting_ > 0; }
 
-  // Takes all out of the provider's queue, for a later Poll. Returns whether there was any.
+  // Takes completions out for a later Poll. Returns whether there was any.
   bool TakeAll();
 
-  // Return whether Poll would give anything; whether any of that is a flush of ours.
+  // Return whether Poll has any; whether it has our flushes.
   bool AnyWaiting();
   bool AnyFlushed() const { return !flushed_.empty(); }
 
   // ibv_req_notify_cq.
   void Arm(bool solicited_only);
 
-  // Returns true, once, if completions were taken out since the device was armed: its event is
-  // there or will come.
+  // True, once, if completions were taken out since the arming: its event is there or will come.
   bool EventIsStale() { return std::exchange(taken_since_armed_, false); }
 
-  // Sets the callback for the channel's events; null: none.
   void OnEvents(std::function<void()> heard) { heard_ = std::move(heard); }
   void OnChannelEvent() override;
 
-  // A queue pair completes here from now on, until Remove, which is called once before (so that
-  // Overrun leaves it alone) and Forget once after it was destroyed or reset.
+  // It completes here until Remove, once before it is destroyed or reset (so that Overrun leaves it
+  // alone); Forget comes once after.
   void Add(CompletionOwner& owner);
   void Remove(CompletionOwner& owner);
 
-  // Drops all present completions of `owner`. With `for_good` it is not known any more.
+  // Drops its present completions, and with `for_good` the owner.
   void Forget(CompletionOwner& owner, bool for_good);
 
-  // A request that the provider did not take comes back flushed, after everything that the provider
-  // has.
+  // Flushes a refused request, after everything that the provider has.
   void AddFlush(uint32_t number, uint64_t wr_id);
 
   void OnAsyncEvent(ibv_event_type event) override;
 
  private:
-  // Completions looked at ahead of Poll, and in one call of the provider.
+  // In one call of the provider, ahead of Poll.
   static constexpr size_t kBatch = 16;
 
   int EntriesFor(uint32_t depth) const;
@@ -133,15 +125,14 @@ class CompletionCore final : public CompletionTarget {
   bool taken_since_armed_ = false;
   std::function<void()> heard_;
 
-  // Taken out of the provider's queue already, from held_begin_ on; bounded by the depths of the
-  // queue pairs' queues.
+  // From held_begin_ on; bounded by the depths of the queue pairs' queues.
   std::vector<ibv_wc> held_;
   size_t held_begin_ = 0;
   std::vector<ibv_wc> flushed_;  // by us; bounded likewise
-  int awaiting_ = 0;             // number of queue pairs
+  int awaiting_ = 0;             // queue pairs
 
   absl::flat_hash_map<uint32_t, CompletionOwner*> owners_;
-  CompletionOwner* last_ = nullptr;  // found last
+  CompletionOwner* last_ = nullptr;  // by Find
 
   std::atomic<bool> dead_{false};  // overrun
   base::Mutex overrun_mutex_;
@@ -173,9 +164,9 @@ class IbvCompletionQueue final : public CompletionQueue, private os::Poller {
   const std::shared_ptr<CompletionCore> core_;
   const std::shared_ptr<std::function<void()>> on_event_;
   Armed asked_ = kNotArmed;   // by the owner
-  Armed device_ = kNotArmed;  // last armed at the device
-  bool told_ = false;         // true after an event of the device, which disarms it
-  bool look_ = false;         // true if the device was armed late: an event for anything that waits, rather than none
+  Armed device_ = kNotArmed;  // last armed
+  bool told_ = false;         // true after a device's event, which disarms it
+  bool look_ = false;         // true if armed late: an event for anything that waits, rather than none
   os::PollerHandle poller_;
 };
 

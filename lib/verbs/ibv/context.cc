@@ -67,7 +67,6 @@ absl::StatusOr<ibv_port_attr> QueryPort(ibv_context* device, uint8_t number) {
   return port;
 }
 
-// Returns the port asked for, or the first that is active.
 absl::StatusOr<std::pair<uint8_t, ibv_port_attr>> ChoosePort(ibv_context* device, const ibv_device_attr& attributes,
                                                              const DeviceName& name) {
   if (name.port > attributes.phys_port_cnt) {
@@ -86,7 +85,7 @@ absl::StatusOr<std::pair<uint8_t, ibv_port_attr>> ChoosePort(ibv_context* device
                                              "; set its network device up, or look at the cable"));
 }
 
-// Returns the GID entry to speak from; none if the link needs none (iWARP).
+// Returns none if the link needs none (iWARP).
 absl::StatusOr<std::optional<GidEntry>> FindGid(ibv_context* device, LinkKind link, uint8_t port,
                                                 const DeviceName& name) {
   const absl::StatusOr<std::vector<GidEntry>> table = ReadGidTable(device, port);
@@ -103,7 +102,6 @@ absl::StatusOr<std::optional<GidEntry>> FindGid(ibv_context* device, LinkKind li
                                              choice.ToString()));
 }
 
-// Returns the address at which peers reach it.
 absl::StatusOr<Address> FindAddress(const DeviceOptions& options, const LocalPort& port) {
   Address address;
   if (options.exchange == Exchange::kTcp) {
@@ -127,13 +125,12 @@ absl::StatusOr<Address> FindAddress(const DeviceOptions& options, const LocalPor
                                              "address, or exchange over TCP (--cm tcp)"));
 }
 
-// siw's library takes one of the places in which the kernel offers it a queue's memory, 0x90000,
-// for "none", and then a queue that begins there cannot be made: with queues of one page that is
-// the 71st queue pair. Places are given out from 0 on, so a first, unused queue that is long enough
-// covers it.
+// siw's library takes one place for a queue's memory, 0x90000, for "none": no queue can be made
+// there, with queues of one page the 71st queue pair's. Places are given out from 0 on, so an
+// unused first queue covers it.
 SparedQueue SpareForbiddenKey(ibv_context* device, const Quirks& quirks) {
   constexpr int kForbiddenPlace = 0x90000;  // bytes
-  constexpr int kSmallestEntry = 32;        // bytes of a completion; siw's are somewhat larger
+  constexpr int kSmallestEntry = 32;        // bytes of a completion, siw's are larger
   if (!quirks.forbids_a_place) return nullptr;
   return SparedQueue(ibv_create_cq(device, kForbiddenPlace / kSmallestEntry + 1, nullptr, nullptr, 0));
 }

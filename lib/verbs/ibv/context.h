@@ -1,7 +1,7 @@
 // Context is an opened device: its port, its GID, its limits, and its asynchronous events. All
 // handles keep it alive.
 //
-// Thread rule: constant after Open, so from any thread; libibverbs' calls are thread-safe.
+// Thread rule: any thread; constant after Open.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -43,7 +43,7 @@ class Context final {
   ibv_context* device() const { return device_.get(); }
   const DeviceOptions& options() const { return options_; }
   const std::string& name() const { return name_; }
-  const LocalPort& port() const { return port_; }  // as it was at Open
+  const LocalPort& port() const { return port_; }  // at Open
   LinkKind link() const { return port_.link; }
   const Address& address() const { return address_; }  // its port is 0
   const Limits& limits() const { return limits_; }
@@ -51,30 +51,27 @@ class Context final {
   AsyncEvents& events() { return events_; }
   CompletionChannels& completion_channels() { return completion_channels_; }
 
-  // Returns the completion vector, and so the interrupt, of the next completion queue of this
-  // thread: in turn those that interrupt the processors on which it runs (vectors.h), from one that
-  // depends on the process.
+  // Returns a vector: in turn those that interrupt this thread's processors (vectors.h), from a
+  // start that depends on the process.
   int NextVector();
 
-  // Memory was registered for relaxed ordering (error 0), or the device refused. Logs the first of
-  // either.
+  // `error` of a registration with relaxed ordering, or 0. Logs the first of either.
   void NoteRelaxedOrdering(int error);
 
-  // Returns the present port: its MTU, its LID and its GID's index may change. If the GID itself
-  // has gone and peers get ours with each connection (Exchange::kTcp), another takes its place.
-  // Asks the kernel.
+  // Asks the kernel: MTU, LID and the GID's index may change. With Exchange::kTcp another GID
+  // replaces one that has gone, as each connection sends it.
   LocalPort PortNow() const;
 
  private:
   const OpenedDevice device_;
-  const SparedQueue spared_;  // see SpareForbiddenKey in the .cc; null except for siw
+  const SparedQueue spared_;  // see SpareForbiddenKey; null except for siw
   const DeviceOptions options_;
   const std::string name_;
   const LocalPort port_;
   const Address address_;
   const Limits limits_;
   const Quirks quirks_;
-  const std::vector<std::vector<int>> vector_processors_;  // of each vector, at the start; or empty
+  const std::vector<std::vector<int>> vector_processors_;  // of each vector, at Open; or empty
   std::atomic<uint32_t> next_vector_;
   std::atomic<bool> told_ordering_{false};
   CompletionChannels completion_channels_;

@@ -99,8 +99,7 @@ class IbvDevice final : public Device {
   OffLoopConnectionManager manager_;
 };
 
-// Making an address handle has the kernel look up the way without a queue pair. Its other errors
-// are left to the queue pair's own step.
+// Asks by making an address handle. Other errors are left to the queue pair's step.
 absl::Status FindRouteTo(const Domain& domain, const PeerPort& peer) {
   const LocalPort port = domain.context().PortNow();
   Agreement agreement;

@@ -1,13 +1,11 @@
 // OpenIbvDevice opens an RDMA device of the machine through libibverbs: InfiniBand, RoCE or iWARP,
 // hardware or the kernel's Soft-RoCE and SoftiWARP.
 //
-// One port and one GID of a device make one verbs::Device. Opening it makes a domain, a completion
-// queue and a queue pair, so an unusable device is refused now, in words, rather than at the first
-// transfer.
+// One port and one GID make one verbs::Device. Opening makes a domain, a completion queue and a
+// queue pair, to refuse an unusable device now, in words.
 //
-// Completion queues and connections live on loops of the owner, which must be os::EpollLoops
-// (loops.h). One thread reads the device's asynchronous events (async_events.h), another makes the
-// calls of connecting (call_thread.h).
+// Completion queues and connections live on the owner's os::EpollLoops (loops.h), asynchronous
+// events (async_events.h) and connecting (call_thread.h) on threads of the device.
 //
 // Thread rule: see verbs.h.
 #pragma once
@@ -23,23 +21,22 @@
 
 namespace tokamak::verbs::ibv {
 
-// The maker of connections.
 enum class Exchange : uint8_t {
-  kRdmaCm,  // the kernel's RDMA connection manager: needs IP on the fabric
-  kTcp,     // numbers are exchanged over TCP and the queue pairs are walked by hand: works without; not for iWARP
+  kRdmaCm,  // the kernel's connection manager: needs IP on the fabric
+  kTcp,     // numbers over TCP, queue pairs walked by hand: no IP on the fabric; not for iWARP
 };
 
 struct DeviceOptions {
   DeviceName name;
   Exchange exchange = Exchange::kRdmaCm;
-  Address tcp_address;      // kTcp: the address that peers reach, and Device::address()
+  Address tcp_address;      // kTcp: reached by peers; Device::address()
   uint16_t pkey_index = 0;  // kTcp: the partition
 
-  // Default: the port's path MTU, and no peers of other InfiniBand subnets with kTcp.
+  // Default: the port's path MTU; with kTcp no peers of other InfiniBand subnets.
   std::optional<uint32_t> max_path_mtu;  // bytes: if a switch carries less than the ports do
   std::optional<uint16_t> router_lid;    // kTcp
 
-  // How packets travel. Default: as rdma_cm finds it out, or 0 with kTcp.
+  // Default: as rdma_cm finds it out, or 0 with kTcp.
   std::optional<uint8_t> service_level;  // 0..15; for RoCE the priority; iWARP has none
   std::optional<uint8_t> traffic_class;  // with a GRH; of RoCE v2 and iWARP the IP header's byte
 };

@@ -1,7 +1,7 @@
 // Inbox runs tasks of other threads on a loop: results of the calls that they made for it.
 //
-// Law: tasks run one at a time, in the order in which they were sent, and none after the inbox was
-// dropped, which its own task may do. Remaining tasks are dropped.
+// Law: one at a time, in the order sent, none after the inbox was dropped, which a task may do; the
+// rest are dropped.
 // Thread rule: the loop's; a Sender from any thread.
 #pragma once
 
@@ -20,7 +20,7 @@ class Inbox final {
  public:
   class Sender final {
    public:
-    // Neither waits nor runs `task`. If the inbox has gone, `task` is dropped here.
+    // Neither waits nor runs `task`; drops it here if the inbox has gone.
     void Send(std::function<void()> task) const;
 
    private:
@@ -39,7 +39,7 @@ class Inbox final {
  private:
   struct Shared {
     base::Mutex mutex;
-    base::Signal* signal ABSL_GUARDED_BY(mutex) = nullptr;  // null once the inbox was dropped
+    base::Signal* signal ABSL_GUARDED_BY(mutex) = nullptr;  // null once dropped
     std::deque<std::function<void()>> tasks ABSL_GUARDED_BY(mutex);
   };
 

@@ -1,8 +1,8 @@
 // RealLoop turns the verbs interface's EventLoop, which knows no descriptors, into the one that has
 // them.
 //
-// libibverbs and librdmacm report events through descriptors, so completion queues, listeners and
-// connections of this backend need os::EpollLoops: anything else is a mistake of the wiring.
+// libibverbs and librdmacm report events through descriptors; another loop is a mistake of the
+// wiring.
 #pragma once
 
 #include "lib/base/event_loop.h"

@@ -13,7 +13,7 @@
 namespace tokamak::verbs::ibv {
 namespace {
 
-// A device that is gone has let go of the memory.
+// A lost device has let go.
 bool HasLetGo(int error) { return error == 0 || error == EIO || error == ENODEV; }
 
 }  // namespace
@@ -55,7 +55,7 @@ void Domain::Remove(DomainMember& member) {
   members_.erase(std::remove(members_.begin(), members_.end(), &member), members_.end());
 }
 
-// The earliest first: a window goes before its region.
+// The earliest first: a window before its region.
 absl::Status Domain::TryKeptAgain() {
   if (kept_.empty()) return absl::OkStatus();
   for (; !kept_.empty(); kept_.erase(kept_.begin())) {
@@ -134,7 +134,7 @@ absl::Status IbvMemoryWindow::PrepareBind(const SendRequest& request, const std:
   if (window_ == nullptr || stranded) {
     if (absl::Status s = Replace(); !s.ok()) return s;
   }
-  // Between domains the device refuses the bind, when its turn comes.
+  // Between domains the device refuses the bind.
   if (region.domain_ == domain_) {
     region.domain_->windows_mutex().AssertHeld();  // the same
     Leave();
@@ -168,7 +168,7 @@ absl::Status IbvMemoryWindow::Replace() {
 
 void IbvMemoryWindow::Leave() {
   if (region_ == nullptr) return;
-  region_->domain_->windows_mutex().AssertHeld();  // the region is of the same domain
+  region_->domain_->windows_mutex().AssertHeld();  // the same domain's
   std::vector<IbvMemoryWindow*>& all = region_->windows_;
   all.erase(std::remove(all.begin(), all.end(), this), all.end());
   region_ = nullptr;

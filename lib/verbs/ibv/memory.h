@@ -1,15 +1,14 @@
 // The handles of memory: regions and windows of a ProtectionDomain.
 //
-// libibverbs leaves two promises of verbs.h to the program. A region with windows bound in it
-// cannot be deregistered (EBUSY, or EINVAL), so a region knows the windows that were bound in it
-// last and deallocates them first; such a window gets a new one of libibverbs' when it is bound the
-// next time. And a window whose queue pair ended stays bound to it for ever, so it is replaced,
-// too, when it is bound through another.
+// verbs.h promises more than libibverbs. A region with bound windows cannot be deregistered (EBUSY,
+// or EINVAL), so it deallocates the windows last bound in it first; such a window gets a new one of
+// libibverbs' at its next bind. So does a window whose queue pair ended, which would stay bound to
+// it for ever.
 //
-// A provider may refuse to take a key back. Then no queue pair of its domain may reach the memory:
-// the existing ones end, and no new one is made until the key could be taken back.
+// If a provider refuses to take a key back, all queue pairs of its domain end, and no new one is
+// made until it was taken back.
 //
-// Thread rule: see verbs.h. A region may be dropped on any thread, so the domain guards its list of
+// Thread rule: see verbs.h. A region may be dropped on any thread: the domain guards its list of
 // windows.
 #pragma once
 
@@ -32,20 +31,18 @@ namespace tokamak::verbs::ibv {
 
 class IbvMemoryWindow;
 
-// A queue pair, for its domain.
 class DomainMember {
  public:
-  // A key of memory that was to be revoked is still valid: the queue pair ends. From any thread.
+  // A key to be revoked is still valid: the queue pair ends. From any thread.
   virtual void MemoryWasNotRevoked() = 0;
 
  protected:
   ~DomainMember() = default;
 };
 
-// The protection domain itself; its handle and all objects made in it share it.
 class Domain final {
  public:
-  // Takes a key back. Returns 0, or an errno.
+  // Returns an errno, or 0.
   using Revoke = std::function<int()>;
 
   Domain(std::shared_ptr<Context> context, ibv_pd* pd) : context_(std::move(context)), pd_(pd) {}
@@ -58,13 +55,13 @@ class Domain final {
   ibv_pd* pd() const { return pd_; }
   base::Mutex& windows_mutex() ABSL_LOCK_RETURNED(windows_mutex_) { return windows_mutex_; }
 
-  // Runs `revoke`, which is `call` of libibverbs. If the device refuses, all queue pairs of the
-  // domain end and it is tried again later. From any thread.
+  // Runs `revoke`, for `call`. On a refusal all queue pairs of the domain end; tried again later.
+  // From any thread.
   void TakeBack(const char* call, Revoke revoke);
 
   void TakeBackWindow(ibv_mw* window);
 
-  // kUnavailable: memory that a peer could reach through the queue pair has not been taken back.
+  // kUnavailable: a key of its memory has not been taken back.
   absl::Status Add(DomainMember& member);
   void Remove(DomainMember& member);
 
@@ -81,11 +78,11 @@ class Domain final {
   base::Mutex windows_mutex_;
   base::Mutex members_mutex_;
   std::vector<DomainMember*> members_ ABSL_GUARDED_BY(members_mutex_);
-  std::vector<Kept> kept_ ABSL_GUARDED_BY(members_mutex_);  // keys that the device did not let go of
+  std::vector<Kept> kept_ ABSL_GUARDED_BY(members_mutex_);  // keys not let go of
 };
 
-// Whether a queue pair, since its last reset, may still open windows to a peer. Windows that it
-// bound share it.
+// Shared with the windows that a queue pair bound since its reset; over: it can open none to a
+// peer.
 struct QueuePairLife {
   std::atomic<bool> over{false};
 };
@@ -126,12 +123,11 @@ class IbvMemoryWindow final : public MemoryWindow {
 
   const Domain* domain() const { return domain_.get(); }
 
-  // Fills in the bind of `request` through the queue pair of `life`. Nothing is bound yet, but the
-  // region knows of it. Errors: the device has no more windows (only if this one has to be
-  // replaced).
+  // Fills in the bind, and notes it at the region; nothing is bound yet. Errors: no more windows
+  // (only if this one has to be replaced).
   absl::Status PrepareBind(const SendRequest& request, const std::shared_ptr<QueuePairLife>& life, ibv_send_wr* to);
 
-  // The bind was posted: the key changes now.
+  // The bind was posted: the key changes.
   void Posted(uint32_t rkey);
 
  private:
@@ -141,9 +137,9 @@ class IbvMemoryWindow final : public MemoryWindow {
   void Leave() ABSL_EXCLUSIVE_LOCKS_REQUIRED(domain_->windows_mutex());
 
   const std::shared_ptr<Domain> domain_;
-  ibv_mw* window_ ABSL_GUARDED_BY(domain_->windows_mutex());  // null once its region was dropped
+  ibv_mw* window_ ABSL_GUARDED_BY(domain_->windows_mutex());  // null once the region was dropped
   uint32_t rkey_;
-  // The region of its last bind, and the life of the queue pair of that bind.
+  // Region, and the queue pair's life, of its last bind.
   IbvMemoryRegion* region_ ABSL_GUARDED_BY(domain_->windows_mutex()) = nullptr;
   std::shared_ptr<QueuePairLife> life_ ABSL_GUARDED_BY(domain_->windows_mutex());
 };

@@ -2,9 +2,9 @@
 // tcp_cm.h) works on the device's thread (call_thread.h), and the loops of the queue pairs get the
 // results.
 //
-// To connect takes some twenty calls of libibverbs and librdmacm. None of them runs on a loop if
-// the queue pair may be made later (QueuePairOptions). The end of a connection does: one
-// ibv_modify_qp, since requests posted after it must not leave any more.
+// Connecting takes some twenty calls of libibverbs and librdmacm, none on a loop if the queue pair
+// may be made later (QueuePairOptions). A connection's end is one there, ibv_modify_qp: requests
+// posted after it must not leave.
 //
 // Thread rule: see verbs.h. `manager` is used only on the thread.
 #pragma once
@@ -34,7 +34,7 @@ class OffLoopConnectionManager final : public ConnectionManager {
 
  private:
   const std::shared_ptr<CallThread> calls_;
-  const std::shared_ptr<ConnectionManager> manager_;  // attempts keep it, too
+  const std::shared_ptr<ConnectionManager> manager_;  // shared with attempts
   const Address own_;
   const size_t max_private_data_;
 };

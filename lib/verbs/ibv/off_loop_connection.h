@@ -4,9 +4,9 @@
 //   loop      deadline, the handler, the queue pair's state; a queue pair that is dropped
 //   thread    the manager's connection, which walks the queue pair and gets the kernel's events
 //
-// The deadline counts from the call and holds however busy the thread is. Dropping a connection
-// waits at most for the running call on its queue pair: from then on the queue pair takes no step,
-// it is in Error, and the thread, in its turn, disconnects from the peer.
+// The deadline counts from the call, however busy the thread is. Dropping a connection waits at
+// most for the running call on its queue pair, which then is in Error and takes no step; the thread
+// disconnects from the peer in its turn.
 //
 // Law: as RdmaConnection's and TcpConnection's.
 // Thread rule: the loop's of its queue pair.
@@ -29,25 +29,23 @@
 
 namespace tokamak::verbs::ibv {
 
-// A queue pair that is held by a connection.
 struct ReleaseQueuePair {
   void operator()(IbvQueuePair* queue_pair) const { queue_pair->Release(); }
 };
 using HeldIbvQueuePair = std::unique_ptr<IbvQueuePair, ReleaseQueuePair>;
 
-// kInvalidArgument: it is no queue pair of this kind of device. kFailedPrecondition: it is not in
-// Init, or held.
+// Errors: HeldQueuePair::Take's.
 absl::StatusOr<HeldIbvQueuePair> HoldQueuePair(QueuePair& queue_pair);
 
 class OffLoopConnection final : public Connection {
  public:
   enum class Side : uint8_t { kActive, kPassive };
 
-  // Makes the manager's connection, on the thread.
+  // Runs on the thread.
   using Begin = std::function<absl::StatusOr<std::unique_ptr<Connection>>(
       QueuePair& queue_pair, const ConnectOptions& options, ConnectionHandler handler)>;
 
-  // `options` are valid. Begins as soon as the queue pair is made. Failures are events.
+  // `options` are valid. Begins once the queue pair is made. Failures are events.
   OffLoopConnection(std::shared_ptr<CallThread> calls, HeldIbvQueuePair queue_pair, Side side, const Address& peer,
                     const ConnectOptions& options, Begin begin, ConnectionHandler handler);
   ~OffLoopConnection() override;
@@ -55,14 +53,12 @@ class OffLoopConnection final : public Connection {
   const Address& peer() const override { return peer_; }
 
  private:
-  // The thread's part.
   struct There {
-    std::atomic<bool> dropped{false};  // true: not to begin any more
+    std::atomic<bool> dropped{false};  // true: not to begin
     std::unique_ptr<WalkedQueuePair> queue_pair;
     std::unique_ptr<Connection> connection;
   };
 
-  // A ConnectionEvent on its way to the loop.
   struct Told {
     ConnectionEvent::Kind kind;
     absl::Status status;

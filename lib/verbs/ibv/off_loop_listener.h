@@ -1,5 +1,5 @@
 // Listening with connections made off the loop (off_loop_cm.h): OffLoopListener, and OffLoopRequest
-// for each peer that asks. The manager's own listener and requests are the thread's.
+// for each peer that asks. The manager's are the thread's.
 //
 // Thread rule: a listener its loop's; a request that of the queue pair of its answer.
 #pragma once
@@ -26,7 +26,7 @@ class OffLoopRequest final : public ConnectionRequest {
   const Address& peer() const override { return peer_; }
   absl::Span<const uint8_t> private_data() const override { return private_data_; }
 
-  // A failure, except for wrong options or a wrong queue pair, rejects the peer, and is an event.
+  // A failure, except for wrong options or queue pairs, rejects the peer, and is an event.
   absl::StatusOr<std::unique_ptr<Connection>> Accept(QueuePair& queue_pair, const ConnectOptions& options,
                                                      ConnectionHandler handler) override;
   void Reject(absl::Span<const uint8_t> private_data) override;
@@ -48,7 +48,7 @@ class OffLoopListener final : public Listener {
                                                                  ConnectionManager& manager, base::EventLoop& loop,
                                                                  const Address& address, size_t max_private_data,
                                                                  RequestHandler handler);
-  // Waits for the thread: the port is free again when this returns.
+  // Waits for the thread: the port is free on return.
   ~OffLoopListener() override;
 
   const Address& address() const override { return address_; }

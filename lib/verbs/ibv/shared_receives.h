@@ -22,7 +22,6 @@
 
 namespace tokamak::verbs::ibv {
 
-// A queue pair that draws from a shared queue, for that queue.
 class SharedReceiver {
  public:
   virtual void SharedQueueDropped() = 0;  // it goes to Error
@@ -31,7 +30,6 @@ class SharedReceiver {
   ~SharedReceiver() = default;
 };
 
-// The queue itself; its handle and its queue pairs share it.
 class SharedReceivesCore final : public SharedReceivesTarget {
  public:
   static absl::StatusOr<std::shared_ptr<SharedReceivesCore>> Make(std::shared_ptr<Domain> domain, uint32_t depth,
@@ -48,13 +46,13 @@ class SharedReceivesCore final : public SharedReceivesTarget {
   ibv_srq* queue() const { return queue_; }
   const Domain* domain() const { return domain_.get(); }
 
-  // Returns true if `loop` is that of the first: all of them complete their receives on one loop.
+  // Returns true if `loop` is the first's: all complete their receives on one loop.
   bool BelongsTo(const base::EventLoop& loop);
   void Add(SharedReceiver& receiver) { receivers_.push_back(&receiver); }
   void Remove(SharedReceiver& receiver);
 
   void SetHandle(const SharedReceiveQueue* handle) { handle_.store(handle); }
-  void Close();  // the handle is being dropped
+  void Close();  // the handle is dropped
 
   const SharedReceiveQueue* handle() const override { return handle_.load(); }
   void OnAsyncEvent(ibv_event_type) override {}

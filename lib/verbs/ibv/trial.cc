@@ -9,7 +9,7 @@
 namespace tokamak::verbs::ibv {
 namespace {
 
-// Returns 0, or an errno. `walk`: to Init as well.
+// Returns an errno, or 0. `walk`: to Init as well.
 int TryQueuePair(ibv_pd* domain, ibv_cq* queue, const LocalPort& port, uint32_t max_inline, bool walk) {
   ibv_qp_init_attr wanted{};
   wanted.send_cq = wanted.recv_cq = queue;
@@ -41,7 +41,7 @@ absl::StatusOr<uint32_t> TryDevice(ibv_context* device, const LocalPort& port) {
   if (const int error = TryQueuePair(domain, queue, port, 0, true); error != 0) {
     return ErrnoStatus(error, "a queue pair in Init");
   }
-  // The largest number of steps that is granted lies in [granted, refused).
+  // The largest granted number of steps lies in [granted, refused).
   uint32_t granted = 0;
   uint32_t refused = kMaxInline / kInlineStep + 1;
   while (granted + 1 < refused) {

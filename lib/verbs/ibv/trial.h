@@ -1,9 +1,8 @@
 // A trial of a device when it is opened: whether it works at all, and a limit that it does not
 // report.
 //
-// Devices may be listed and refuse all work: a container without the right to /dev/infiniband, a
-// driver without its hardware, a library without its provider. So the objects of every transfer are
-// made once, and dropped.
+// A listed device may refuse all work: no right to /dev/infiniband, a driver without hardware, a
+// library without provider. So the objects of every transfer are made once, and dropped.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -15,8 +14,7 @@
 
 namespace tokamak::verbs::ibv {
 
-// Returns the most inline bytes that a queue pair of `device` is granted (see limits.h), found by
-// trial. Errors: those of the failed call.
+// Returns the most inline bytes granted to a queue pair (see limits.h). Errors: the failed call's.
 absl::StatusOr<uint32_t> TryDevice(ibv_context* device, const LocalPort& port);
 
 }  // namespace tokamak::verbs::ibv

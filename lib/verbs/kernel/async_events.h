@@ -19,7 +19,7 @@ class AsyncEvents final {
  public:
   explicit AsyncEvents(std::unique_ptr<EventPipe> pipe) : pipe_(std::move(pipe)) {}
 
-  // `element`: the program's name of the event's object, or the port's number.
+  // `element`: the program's name of the object, or the port's number.
   void Raise(ibv_event_type type, uint64_t element) {
     ib_uverbs_async_event_desc event{};
     event.element = element;
@@ -27,7 +27,7 @@ class AsyncEvents final {
     pipe_->Write(&event);
   }
 
-  // Call it when the object goes: returns how many of its events the program has read.
+  // Returns how many events of a leaving object the program has read.
   uint32_t Retire(uint64_t element) { return pipe_->Retire(element); }
 
   int TakeReadEnd() { return pipe_->TakeReadEnd(); }

@@ -1,9 +1,8 @@
 // A wait in which a program's thread may be cancelled (pthread_cancel(3)).
 //
-// The C library unwinds a cancelled thread with the system's libgcc, which cannot run the
-// destructors of a shared object that has its C++ runtime inside. So a thread sleeps here, in a
-// function of C, and no frame on the way to it has anything to clean up: `abandon` takes back what
-// the wait has taken.
+// The system's libgcc unwinds a cancelled thread, and cannot run destructors of a shared object
+// with its own C++ runtime. So a thread sleeps in C, with nothing to clean up; `abandon` takes back
+// what the wait has taken.
 //
 // Thread rule: any thread.
 #pragma once
@@ -18,7 +17,7 @@ extern "C" {
 
 enum { TOKAMAK_SLEEP_DESCRIPTORS = 3 };
 
-// One sleep, until one of the descriptors is ready, an unblocked signal comes, or the time is over.
+// Until a descriptor is ready, an unblocked signal, or the time is over.
 struct tokamak_sleep {
   struct pollfd descriptors[TOKAMAK_SLEEP_DESCRIPTORS];
   nfds_t count;
@@ -29,15 +28,14 @@ struct tokamak_sleep {
 
 struct tokamak_wait {
   void* self;
-  // Works between two sleeps. Returns nonzero if the next sleep is described. Runs with
-  // cancellation disabled, and throws no exception.
+  // Works between two sleeps. Returns nonzero to sleep as described. Cancellation is disabled;
+  // throws nothing.
   int (*step)(void* self, struct tokamak_sleep* sleep);
-  // Runs instead of the next step when the thread is cancelled. Throws no exception.
+  // Runs instead of the next step of a cancelled thread. Throws nothing.
   void (*abandon)(void* self);
   int cancel_state;  // the program's, restored in sleeps
 };
 
-// Steps and sleeps until a step returns zero.
 void tokamak_sleep_in_steps(const struct tokamak_wait* wait);
 
 #ifdef __cplusplus

@@ -13,7 +13,6 @@
 namespace tokamak::verbs::kernel {
 namespace {
 
-// Rights of a window; a program may name more.
 constexpr uint32_t kRemoteAccess = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
 bool OpcodeOf(uint32_t number, Opcode* opcode) {
@@ -53,8 +52,7 @@ bool OpcodeOf(uint32_t number, Opcode* opcode) {
   }
 }
 
-// A device answers whatever its program does; here the peer has to get a processor first. A timeout
-// may be noticed when up to four times of it have passed (9.7.6.1.3), and short ones are.
+// Here a peer first needs a processor: short timeouts are quadrupled, as a device may (9.7.6.1.3).
 uint8_t PatientTimeoutCode(uint8_t code) {
   constexpr uint8_t kPatient = 16;  // 268 ms
   if (code == 0) return kLongestTimeout;
@@ -72,7 +70,7 @@ QueuePairAttributes AttributesOf(const ib_uverbs_modify_qp& set) {
   ReliabilityOptions& reliability = attributes.reliability;
   reliability.ack_timeout = AckTimeout(PatientTimeoutCode(set.timeout));
   reliability.retry_count = std::min(set.retry_cnt, kMaxRetryCount);
-  reliability.rnr_retry_count = set.rnr_retry;  // 7: for ever, as promised to programs
+  reliability.rnr_retry_count = set.rnr_retry;  // 7: for ever
   reliability.rnr_delay = NotReadyDelay(set.min_rnr_timer);
   reliability.reads_outstanding = set.max_rd_atomic;
   reliability.reads_served = set.max_dest_rd_atomic;
@@ -117,7 +115,7 @@ class ConnectedNicQueuePair final : public NicQueuePair {
         request.rkey = from.ex.invalidate_rkey;
         break;
       case Opcode::kBindWindow:
-        if (batched_ > 0) return Added::kLater;  // a window's key is that of the last bind once it is posted
+        if (batched_ > 0) return Added::kLater;  // a window's key changes when the bind is posted
         if (!ToBind(from, &request)) return Added::kRefused;
         break;
       default:
@@ -141,7 +139,7 @@ class ConnectedNicQueuePair final : public NicQueuePair {
   int Detach(const Address&) override { return EINVAL; }
 
  private:
-  // A bind of no bytes, which closes a window of type 1, becomes an invalidate.
+  // A bind of no bytes, which closes a type 1 window, becomes an invalidate.
   bool ToBind(const rxe_send_wr& from, SendRequest* request) const {
     const auto& wanted = from.wr.mw;
     const auto* const window =

@@ -1,9 +1,8 @@
 // EventPipe is a descriptor from which a program reads events: those of a completion channel, or a
-// device's asynchronous ones. It is a pipe, so the program reads it and waits for it as for any.
+// device's asynchronous ones.
 //
-// The program reads events, and acknowledges them later; the answer to destroying their subject has
-// the number of those read. So an event names its subject, and Retire takes a subject's unread
-// events back.
+// The answer to destroying an event's subject has the number of its events read. So an event names
+// its subject, and Retire takes back the unread ones.
 //
 // Thread rule: one lock's. The program reads in threads of its own.
 #pragma once
@@ -23,18 +22,17 @@ class EventPipe final {
  public:
   using Subject = uint64_t;
 
-  // Events have `event_size` bytes. Returns null without a descriptor.
+  // Events have `event_size` bytes. Null: no descriptor.
   static std::unique_ptr<EventPipe> Make(size_t event_size);
 
-  // Hands over the program's end, once; the program closes it.
+  // Returns it once; the program closes it.
   int TakeReadEnd() { return program_.Release(); }
 
-  // Queues an event, which begins with its subject. If the pipe is full, it follows at the next
-  // Write or Flush with room.
+  // Queues an event, which begins with its subject; a full pipe takes it at a later Write or Flush.
   void Write(const void* event);
   void Flush();
 
-  // Takes back the unread events of `subject`. Returns how many were read.
+  // Takes back unread events. Returns how many were read.
   uint32_t Retire(Subject subject);
 
  private:

@@ -27,17 +27,15 @@
 namespace tokamak::verbs::kernel {
 namespace {
 
-// Time after which an event thread that stays away is not waited for.
+// Longest wait for an event thread that stays away.
 constexpr std::chrono::milliseconds kComesBack(10);
 
-// A thread that waits for an event when its descriptor is closed, or the process ends, gets no
-// answer from a kernel, either: it ends with the process.
+// A wait on a closed descriptor ends with the process, as in a kernel.
 [[noreturn]] void WaitForTheEnd() {
   for (;;) pause();
 }
 
-// Returns the number of a command to the connection manager. One that is too short is refused
-// later.
+// Too short commands are refused later.
 uint32_t NumberOf(const void* buffer, size_t size) {
   rdma_ucm_cmd_hdr header{};
   if (size >= sizeof(header)) std::memcpy(&header, buffer, sizeof(header));
@@ -124,7 +122,7 @@ absl::Status Kernel::MakeDevice(size_t index) {
   device_options.seed = os::SecretSeed();
   ProgramPages::TakeFaults();
   device_options.host_memory = &program_pages_;
-  // A full ring reports that itself, and no other user's packets suffer.
+  // A full ring reports itself, and harms nobody else.
   if (options_.shared_memory) device_options.congestion = soft::CongestionControl::kNone;
   auto nic = soft::OpenSoftDevice(loop_, *fabric, trace_, device_options);
   if (!nic.ok()) return nic.status();
@@ -234,8 +232,7 @@ int Kernel::RunHeld(int descriptor, const Command& command) {
   return context == contexts_.end() ? EIO : context->second->Execute(command);
 }
 
-// Only asking for an event may wait. A thread that asked before the channel was closed keeps
-// waiting, however late its command is handled.
+// Only asking for an event may wait, also on a channel closed meanwhile.
 int Kernel::WriteToManager(int descriptor, const void* buffer, size_t size) {
   const bool asks = AsksForEvent(buffer, size);
   int error = RunManager(descriptor, buffer, size, /*asks_first=*/asks);

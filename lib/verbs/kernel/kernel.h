@@ -3,8 +3,7 @@
 //
 // Devices are made when the first is opened, and last until the process ends.
 //
-// Errors are errno values, 0 is success.
-// Thread rule: any thread.
+// Errors are errno values, 0 is success. Thread rule: any thread.
 #pragma once
 
 #include <sys/socket.h>
@@ -42,57 +41,51 @@ namespace tokamak::verbs::kernel {
 
 class Kernel final {
  public:
-  // Returns the identities of the devices that `options` ask for.
   static std::vector<Identity> IdentitiesOf(const Options& options);
 
-  // `identities` are those of the options.
+  // `identities`: IdentitiesOf(options).
   Kernel(const Options& options, std::vector<Identity> identities);
   ~Kernel();
 
-  // Opens the device of that index for the program. EADDRINUSE, ENODEV and others: it has no
-  // network; trouble() has the reason.
+  // Opens a device. EADDRINUSE, ENODEV and others: no network, see trouble().
   int OpenDevice(size_t index, int* descriptor);
 
-  // Opens a channel of the connection manager for the program, and all devices, since an address
-  // may lead to any.
+  // Opens all devices too, since an address may lead to any.
   int OpenManager(int* descriptor);
 
-  // Returns the index of an opened device; 0 if the descriptor is none.
+  // Returns 0 for other descriptors.
   size_t DeviceOf(int descriptor);
 
-  // Sets the callback for each channel's descriptor that a command makes.
+  // Sets the callback for channels that commands make.
   void set_on_channel(std::function<void(int descriptor)> on_channel) { on_channel_ = std::move(on_channel); }
 
   // Sets the callback for lines to the user (Options::explain, Options::counters).
   void set_on_line(std::function<void(const std::string& line)> on_line) { on_line_ = std::move(on_line); }
 
-  // Returns the number of completions that the program has not taken from the queue of that handle
-  // of the device at `descriptor`; 0 if there is no such queue.
+  // Returns 0 if there is no such queue.
   uint32_t CompletionsIn(int descriptor, uint32_t handle);
 
-  // Carries out a command that the program wrote to a `descriptor` of OpenDevice or OpenManager.
-  // Asking for an event may wait; the thread may be cancelled there, so callers must have nothing
-  // to clean up (cancellable_sleep.h).
+  // Executes commands to descriptors of OpenDevice or OpenManager. Asking for an event may wait;
+  // the thread may be cancelled there, so callers have nothing to clean up (cancellable_sleep.h).
   int Write(int descriptor, const void* buffer, size_t size);
   int WriteToManager(int descriptor, const void* buffer, size_t size);
 
-  // The program closes `descriptor`, of a device or of a channel.
   void Close(int descriptor);
 
-  // A poll of the program was empty.
+  // The program's poll was empty.
   void Poll();
 
-  // The program would wait in reading a channel: serves the network until there is something to
-  // read. Returns 0, or EINTR. The thread may be cancelled, as in WriteToManager.
+  // Serves the network in place of the program's wait. Returns 0, or EINTR. The thread may be
+  // cancelled, as in WriteToManager.
   int WaitForEvent(int descriptor);
 
-  // The process ends: closes everything, and refuses to open more.
+  // Closes everything for good.
   void Depart();
 
-  // True if a socket is one of our devices', by which others find this process.
+  // Returns whether others find this process by it.
   bool IsPort(int socket) const;
 
-  // The reason why a device could not be opened, in a line.
+  // Why a device could not be opened, in a line.
   const std::string& trouble() const { return trouble_; }
 
  private:
@@ -122,7 +115,7 @@ class Kernel final {
   std::function<void(const std::string&)> on_line_ = [](const std::string&) {};
   std::atomic<bool> departed_{false};
   std::string trouble_;
-  std::unique_ptr<Progress> progress_;  // the lock of all these
+  std::unique_ptr<Progress> progress_;  // has the lock of all these
 };
 
 }  // namespace tokamak::verbs::kernel

@@ -1,8 +1,7 @@
 // NicQueuePair is a program's queue pair as the NIC sees it, connected or of datagrams. Requests
-// come as they stand in the program's ring, attributes as the program set them.
+// come as in its ring, attributes as it set them.
 //
-// Errors are errno values, 0 is success.
-// Thread rule: one lock's.
+// Errors are errno values, 0 is success. Thread rule: one lock's.
 #pragma once
 
 #include <rdma/ib_user_verbs.h>
@@ -40,22 +39,20 @@ class NicQueuePair {
   virtual uint32_t number() const = 0;
   virtual QueuePairState state() const = 0;
 
-  // `set`: all that the program has set so far.
+  // `set`: all set so far.
   virtual absl::Status Modify(QueuePairState to, const ib_uverbs_modify_qp& set) = 0;
 
-  // Result of adding a request.
   enum class Added : uint8_t {
     kYes,
     kLater,    // once the batch is posted
     kRefused,  // no device takes it
   };
 
-  // Makes a request that completes with `id`, and adds it to the batch, which has room. The memory
-  // of `sges` must stay until PostBatch.
+  // Adds to the batch, which has room. `sges` and their memory stay until PostBatch.
   virtual Added Add(uint64_t id, const rxe_send_wr& request, SendFlags flags, absl::Span<const Sge> sges) = 0;
   virtual size_t batched() const = 0;
 
-  // Posts the batch; it is empty then.
+  // Empties the batch.
   virtual PostResult PostBatch() = 0;
   virtual PostResult PostReceive(absl::Span<const ReceiveRequest> requests) = 0;
 
@@ -64,8 +61,7 @@ class NicQueuePair {
   virtual int Detach(const Address& group) = 0;
 };
 
-// `objects` has the windows, regions and address handles that requests name; it outlives the queue
-// pair.
+// `objects`, with windows, regions and address handles, outlives the queue pair.
 int MakeConnectedQueuePair(UserDevice& device, DomainObject& domain, const ObjectTable& objects,
                            const NicQueuePairOptions& options, std::unique_ptr<NicQueuePair>* made);
 int MakeDatagramQueuePair(UserDevice& device, DomainObject& domain, const ObjectTable& objects,

@@ -22,10 +22,9 @@ struct Object {
 
   const ObjectKind kind;
   uint32_t handle = 0;
-  uint32_t users = 0;  // objects made of this one; while there are any it cannot be destroyed
+  uint32_t users = 0;  // objects made of it, to be destroyed before it
 };
 
-// Keeps an object from being destroyed before another that was made of it.
 class Use final {
  public:
   explicit Use(Object* object) : object_(object) {
@@ -54,10 +53,10 @@ struct RegionObject final : Object {
       : Object(kKind), use(std::make_unique<Use>(&of)), domain(&of), region(std::move(made)) {}
 
   std::unique_ptr<Use> use;  // of its domain
-  DomainObject* domain;      // another one, once the program has set it
+  DomainObject* domain;      // the program may change it
   const std::unique_ptr<MemoryRegion> region;
   uint32_t access = 0;  // as the program gave it
-  uint64_t base = 0;    // address of the first byte in requests
+  uint64_t base = 0;    // its first byte's address
 };
 
 struct WindowObject final : Object {

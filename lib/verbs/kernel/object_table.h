@@ -16,12 +16,12 @@ namespace tokamak::verbs::kernel {
 
 class ObjectTable final {
  public:
-  // Most objects of all kinds, of one opened device.
+  // The most of one opened device.
   static constexpr size_t kMaxObjects = size_t{1} << 20;
 
   ~ObjectTable() { Clear(); }
 
-  // Returns it with its handle; null if there are too many.
+  // Null: too many.
   template <typename T>
   T* Add(std::unique_ptr<T> object) {
     if (objects_.size() >= kMaxObjects) return nullptr;
@@ -31,14 +31,14 @@ class ObjectTable final {
     return added;
   }
 
-  // Null if `handle` names no object, or not a T.
+  // Null: no such T.
   template <typename T>
   T* Find(uint32_t handle) const {
     const auto found = objects_.find(handle);
     return found == objects_.end() || found->second->kind != T::kKind ? nullptr : static_cast<T*>(found->second.get());
   }
 
-  // Returns the first T that `is` accepts, or null: visits all objects.
+  // Visits all; returns the first or null.
   template <typename T, typename Predicate>
   T* FindIf(Predicate is) const {
     for (const auto& [handle, object] : objects_) {
@@ -48,7 +48,7 @@ class ObjectTable final {
     return nullptr;
   }
 
-  // ENOENT: no such handle. EINVAL: it is something else's. EBUSY: something was made of it.
+  // ENOENT: no such handle. EINVAL: another kind's. EBUSY: it has users.
   template <typename T>
   int Destroy(uint32_t handle) {
     const auto found = objects_.find(handle);
@@ -59,7 +59,6 @@ class ObjectTable final {
     return 0;
   }
 
-  // Destroys all objects, dependent ones first.
   void Clear() {
     while (!objects_.empty()) {
       for (auto object = objects_.begin(); object != objects_.end();) {

@@ -13,7 +13,7 @@ namespace tokamak::verbs::kernel {
 
 class PortOutage final {
  public:
-  // `device` and `network`, which is below it, outlive this.
+  // `device` and `network`, below it, outlive this.
   PortOutage(UserDevice& device, soft::FaultyFabric& network, const PortFault& fault)
       : device_(device), network_(network), timer_(device.loop().RunAfter(fault.after, [this, fault] {
           Set(false);

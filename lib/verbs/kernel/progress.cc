@@ -18,8 +18,7 @@
 namespace tokamak::verbs::kernel {
 namespace {
 
-// Blocks signals, except those that a thread raises itself, until the sleep, which they end: so
-// none is missed that comes before it.
+// Blocks all but a thread's own signals until the sleep, so that an earlier one still ends it.
 void LetSignalsWait(sigset_t* before) {
   sigset_t most;
   sigfillset(&most);
@@ -34,7 +33,6 @@ timespec TimespecOf(base::Duration duration) {
   return time;
 }
 
-// Waits for one of the descriptors, or for `most`.
 template <size_t kCount>
 void WaitFor(pollfd (&descriptors)[kCount], base::Duration most) {
   const timespec limit = TimespecOf(most);
@@ -50,8 +48,7 @@ constexpr base::Duration kLong = base::Seconds(3600);
 
 }  // namespace
 
-// One call of WaitReadable, in steps between which its thread sleeps. It has no destructor, so it
-// gives back by itself what it takes, see cancellable_sleep.h.
+// Gives back what it takes by itself: no destructor may run, see cancellable_sleep.h.
 class Progress::Wait final {
  public:
   Wait(Progress& progress, int descriptor) : progress_(progress), descriptor_(descriptor) {}
@@ -76,7 +73,6 @@ class Progress::Wait final {
   static int Step(void* self, tokamak_sleep* sleep) { return static_cast<Wait*>(self)->TakeStep(sleep) ? 1 : 0; }
   static void Abandon(void* self) { static_cast<Wait*>(self)->BeCancelled(); }
 
-  // Returns whether to sleep.
   bool TakeStep(tokamak_sleep* sleep);
   bool End(int error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(progress_.mutex_);
   void BeCancelled();
@@ -124,14 +120,14 @@ bool Progress::RunRounds(int most) {
   return true;
 }
 
-// Does what is due, and announces that the caller is about to leave the loop.
+// Before the caller leaves the loop.
 base::Duration Progress::Settle(Waits waits) {
   RunRounds(kMostRounds);
   return Announce(waits);
 }
 
-// Returns for how long there is nothing to do unless something comes. Wakes a thread that sleeps
-// for longer: a timer was set since. Peers have to wake us only if a thread waits, or will.
+// Returns how long there is nothing to do. Wakes a thread that sleeps for longer: a timer was set
+// since. Peers need to wake us only for a waiting thread.
 base::Duration Progress::Announce(Waits waits) {
   bool more = false;
   if (waits == Waits::kWill || mode_ == Mode::kWatching || waiter_) {
@@ -246,7 +242,6 @@ void Progress::Wait::BeCancelled() {
   pthread_sigmask(SIG_SETMASK, &signals_, nullptr);
 }
 
-// A program's thread stops waiting for the loop.
 void Progress::LeaveLoop() {
   waiter_ = false;
   uint64_t woken = 0;
@@ -255,7 +250,7 @@ void Progress::LeaveLoop() {
   if (mode_ == Mode::kResting) WakeThread();
 }
 
-// Decides what the thread does next, from what it has seen since it last asked.
+// By what it has seen since.
 Progress::Mode Progress::NextMode() {
   const uint64_t polls = polls_.load(std::memory_order_relaxed);
   const bool polled = polls - std::min(polls, polls_seen_) >= kBusyPolls;
@@ -266,8 +261,7 @@ Progress::Mode Progress::NextMode() {
   return polled || waited || waiter_ ? Mode::kStandby : Mode::kWatching;
 }
 
-// Looks a little longer at a network that was busy at the last look, instead of going to sleep and
-// being woken at once.
+// A busy network would wake it at once.
 void Progress::SpinABit() {
   const uint64_t waits = waits_;
   const uint64_t polls = polls_.load(std::memory_order_relaxed);

@@ -49,7 +49,7 @@ void AddDevice(const Identity& device, std::map<std::string, std::string>* tree)
   (*tree)[port + "cap_mask"] = "0x04010000";
 }
 
-// Longer than making the folder takes, or than a program runs that found the name taken.
+// Longer than making it takes, or than a program that found the name taken runs.
 constexpr time_t kLeftOver = 24 * 3600;  // seconds
 
 // FNV-1a.
@@ -61,7 +61,7 @@ uint64_t HashOf(const std::map<std::string, std::string>& tree) {
   return hash;
 }
 
-// Independent of the umask: /sys is for all to read.
+// Whatever the umask: /sys is for all to read.
 bool MakeFoldersOf(std::string path) {
   for (size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1)) {
     path[at] = '\0';
@@ -82,7 +82,7 @@ bool Holds(const std::string& path, const std::string& content) {
          found.compare(0, content.size(), content) == 0;
 }
 
-// Writes below `folder`. Other processes see the whole file or none.
+// Writes atomically.
 bool WriteFile(const std::string& folder, const std::string& path, const std::string& content) {
   std::string aside = folder + "/XXXXXX";
   const os::FileDescriptor file(mkostemp(aside.data(), O_CLOEXEC));
@@ -97,14 +97,13 @@ int RemoveEntry(const char* path, const struct stat*, int, FTW*) { return remove
 
 void RemoveFolder(const std::string& path) { nftw(path.c_str(), RemoveEntry, 8, FTW_DEPTH | FTW_PHYS); }
 
-// Returns whether `folder` is ours, and only ours to write.
+// Returns whether it is ours, and only ours to write.
 bool IsOwn(const std::string& folder) {
   struct stat found {};
   return lstat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == geteuid() &&
          (found.st_mode & 0022) == 0;
 }
 
-// Removes folders of processes that were killed while they made them.
 void RemoveLeftovers(const std::string& parent, const std::string& prefix) {
   DIR* const folder = opendir(parent.c_str());
   if (folder == nullptr) return;
@@ -120,7 +119,7 @@ void RemoveLeftovers(const std::string& parent, const std::string& prefix) {
   closedir(folder);
 }
 
-// The program may count on low numbers: shells give them to the files that they open.
+// Shells give low numbers to the files that they open.
 constexpr int kLeastDescriptor = 100;
 
 os::FileDescriptor OpenFolder(const std::string& path) {
@@ -130,13 +129,13 @@ os::FileDescriptor OpenFolder(const std::string& path) {
   return aside.valid() ? std::move(aside) : std::move(folder);
 }
 
-// A file system without locks keeps its folders.
+// Without locks, folders are kept.
 void Lock(const os::FileDescriptor& folder) {
   while (flock(folder.get(), LOCK_SH) != 0 && errno == EINTR) {
   }
 }
 
-// Bounds the tries beside processes that begin and end at once, which make and remove one folder.
+// Bounds tries beside processes that make and remove it.
 constexpr int kMostTries = 100;
 
 }  // namespace
@@ -155,8 +154,7 @@ absl::StatusOr<std::unique_ptr<SysfsTree>> SysfsTree::Open(const std::string& pa
   return tree;
 }
 
-// Shares an existing folder. kNotFound: none can be shared. kUnavailable: its last user has just
-// removed it.
+// kNotFound: cannot be shared. kUnavailable: its last user has just removed it.
 absl::StatusOr<std::unique_ptr<SysfsTree>> SysfsTree::Share(const std::string& path, const Files& files) {
   if (!IsOwn(path)) return absl::NotFoundError(path);
   os::FileDescriptor folder = OpenFolder(path);
@@ -168,7 +166,7 @@ absl::StatusOr<std::unique_ptr<SysfsTree>> SysfsTree::Share(const std::string& p
   return tree;
 }
 
-// Makes a new one aside, then moves it into place. kUnavailable: another process was faster.
+// Makes it aside, then moves it. kUnavailable: another process was faster.
 absl::StatusOr<std::unique_ptr<SysfsTree>> SysfsTree::Make(const std::string& path, const Files& files) {
   std::string aside = path + ".XXXXXX";
   if (mkdtemp(aside.data()) == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat("make ", aside));
@@ -186,7 +184,7 @@ absl::StatusOr<std::unique_ptr<SysfsTree>> SysfsTree::Make(const std::string& pa
   return tree;
 }
 
-// A process that waits for the lock meanwhile sees then that the folder is gone.
+// Who waits for the lock finds the folder gone.
 SysfsTree::~SysfsTree() {
   if (flock(folder_.get(), LOCK_EX | LOCK_NB) != 0 || !IsStillAt(path_)) return;
   const std::string gone = absl::StrCat(path_, ".gone", getpid());
@@ -204,7 +202,7 @@ bool SysfsTree::IsStillAt(const std::string& path) const {
 }
 
 absl::Status SysfsTree::Complete() const {
-  std::string made;  // folder of the previous file
+  std::string made;  // the previous file's
   for (const auto& [name, content] : files_) {
     const std::string whole = path_ + "/" + name;
     if (Holds(whole, content)) continue;

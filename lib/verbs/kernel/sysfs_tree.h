@@ -2,10 +2,9 @@
 // ordinary files: class/infiniband, class/infiniband_verbs and class/misc/rdma_cm, as the kernel
 // has them. Beside them is dev/infiniband, for programs that list it.
 //
-// The folder belongs to one user, for all to read, and is named after its content: all processes
-// with the same devices share one, and the last of them that ends removes it. Each user holds a
-// lock on it (flock(2)), which also keeps away cleaners of temporary files that respect locks. The
-// next process makes whole what a killed one left incomplete, or somebody else removed.
+// One user's, for all to read, named after its content: processes with the same devices share it,
+// each with a lock (flock(2)) that also keeps away cleaners of temporary files. The last to end
+// removes it; the next completes what a killed one, or somebody else, left.
 //
 // Thread rule: none, except for whole paths, which are any thread's.
 #pragma once
@@ -25,29 +24,27 @@
 
 namespace tokamak::verbs::kernel {
 
-// Major numbers of device files: /dev/infiniband/uverbs0 and so on, and rdma_cm.
 constexpr unsigned kUverbsMajor = 231;
 constexpr unsigned kFirstUverbsMinor = 192;
 
 class SysfsTree final {
  public:
-  // Makes or shares the folder below `parent`. Errors: the file system's.
+  // Makes or shares it below `parent`. Errors: the file system's.
   static absl::StatusOr<std::unique_ptr<SysfsTree>> Open(const std::string& parent, absl::Span<const Identity> devices);
   SysfsTree(const SysfsTree&) = delete;
   SysfsTree& operator=(const SysfsTree&) = delete;
   ~SysfsTree();
 
-  // Replacement of /sys.
+  // Replaces /sys.
   const std::string& path() const { return path_; }
 
-  // True if it is still there, and this user's: a process may give up its rights.
+  // True if there, and this user's: a process may give up its rights.
   bool is_there() const;
 
-  // Makes what is missing of it.
   absl::Status Complete() const;
 
  private:
-  // Content by path below the folder.
+  // By path below the folder.
   using Files = std::map<std::string, std::string>;
 
   SysfsTree(std::string path, Files files, os::FileDescriptor folder)

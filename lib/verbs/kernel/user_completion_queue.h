@@ -16,13 +16,11 @@
 
 namespace tokamak::verbs::kernel {
 
-// A queue pair, as the completion queues of its requests know it.
 class CompletionOwner {
  public:
-  // One of its requests is over. Returns false if the program gets no completion.
+  // Returns false if the program gets no completion.
   virtual bool Finish(const Completion& completion, ib_uverbs_wc* work_completion) = 0;
 
-  // A completion queue of its requests has overrun.
   virtual void OnQueueLost() = 0;
 
  protected:
@@ -33,7 +31,7 @@ class UserCompletionQueue final : public Object {
  public:
   static constexpr ObjectKind kKind = ObjectKind::kCompletionQueue;
 
-  // `name` is the program's, for events; `channel` may be null. Errors: ENOMEM.
+  // `name`: the program's, for events; `channel` may be null. ENOMEM.
   static int Make(UserDevice& device, RingMemory& memory, uint32_t depth, uint64_t name,
                   std::shared_ptr<EventPipe> channel, AsyncEvents& async, std::unique_ptr<UserCompletionQueue>* made);
   ~UserCompletionQueue() override;
@@ -44,20 +42,19 @@ class UserCompletionQueue final : public Object {
   void Add(uint32_t queue_pair, CompletionOwner& owner) { owners_.emplace(queue_pair, &owner); }
   void Remove(uint32_t queue_pair) { owners_.erase(queue_pair); }
 
-  // The next completion, or the next solicited one or error, raises an event.
+  // Arms for the next completion, or solicited one or error.
   void Arm(bool solicited_only);
 
-  // Moves the NIC's completions so far to the program's ring.
+  // Fills the program's ring.
   void Drain();
 
-  // Adds a completion that is not the NIC's.
+  // Adds one that is not the NIC's.
   void Push(const ib_uverbs_wc& work_completion, bool solicited);
 
-  // Makes a ring of another depth, with the waiting completions. EINVAL: it would not hold those.
-  // ENOMEM.
+  // Keeps the waiting completions. EINVAL: too small for those. ENOMEM.
   int Resize(uint32_t depth);
 
-  // Call it when the program destroys the queue: returns how many events it has read of each kind.
+  // Return, at its end, how many events of each kind the program has read.
   uint32_t RetireCompletionEvents() { return channel_ != nullptr ? channel_->Retire(name_) : 0; }
   uint32_t RetireAsyncEvents() { return async_.Retire(name_); }
 
@@ -76,7 +73,7 @@ class UserCompletionQueue final : public Object {
   std::unique_ptr<ProviderRing> ring_;
   uint32_t produced_ = 0;  // the ring's producer index
   Armed armed_ = Armed::kNot;
-  bool lost_ = false;  // it has overrun
+  bool lost_ = false;  // by an overrun
   std::map<uint32_t, CompletionOwner*> owners_;
   std::unique_ptr<CompletionQueue> queue_;
 };

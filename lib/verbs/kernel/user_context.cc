@@ -17,14 +17,13 @@ constexpr uint32_t kVectors = 1;
 constexpr uint8_t kPort = 1;
 constexpr uint32_t kPageMask = 4095;
 
-// `Request` is ib_uverbs_reg_mr or ib_uverbs_rereg_mr.
 template <typename Request>
 int CheckMemory(const Request& request) {
   if (request.length == 0 || request.length > UINT64_MAX - request.start) return EINVAL;
   return (request.start & kPageMask) == (request.hca_va & kPageMask) ? 0 : EINVAL;
 }
 
-// Returns the address of a region's first byte in requests.
+// Returns its address in requests.
 uint64_t BaseOf(uint64_t hca_va, uint32_t access) { return (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : hca_va; }
 
 int CheckRegion(const ib_uverbs_reg_mr& request) {
@@ -172,7 +171,7 @@ int UserContext::Destroy(const Command& command, uint32_t Request::*handle) {
 template <typename T, typename Retire>
 int UserContext::DestroyCounted(const Command& command, uint32_t handle, Retire retire) {
   T* const object = objects_.Find<T>(handle);
-  if (object == nullptr || object->users > 0) return objects_.Destroy<T>(handle);  // the table knows the error
+  if (object == nullptr || object->users > 0) return objects_.Destroy<T>(handle);  // sets the error
   const auto response = retire(*object);
   objects_.Destroy<T>(handle);
   return command.Put(response);
@@ -257,7 +256,7 @@ int UserContext::RegisterRegion(const Command& command, const ib_uverbs_reg_mr& 
   return PutOrDestroy(command, *made, response);
 }
 
-// It keeps its keys, as with the kernel's Soft-RoCE.
+// Keeps its keys, as the kernel's Soft-RoCE.
 int UserContext::ReregisterRegion(const Command& command, const ib_uverbs_rereg_mr& request) {
   auto* const region = objects_.Find<RegionObject>(request.mr_handle);
   if (region == nullptr || request.flags == 0) return EINVAL;
@@ -322,7 +321,6 @@ int UserContext::CreateChannel(const Command& command) {
   return 0;
 }
 
-// `Request` is ib_uverbs_create_cq or ib_uverbs_ex_create_cq.
 template <typename Request>
 int UserContext::MakeCompletionQueue(const Request& request, UserCompletionQueue** made) {
   if (request.cqe == 0 || request.cqe > UserDevice::kMaxCompletions || request.comp_vector >= kVectors) return EINVAL;
@@ -450,7 +448,6 @@ void UserContext::OnReceiveLimit(const SharedReceiveQueue* queue) {
 
 // ---- Queue pairs.
 
-// `Request` is ib_uverbs_create_qp or ib_uverbs_ex_create_qp.
 template <typename Request>
 int UserContext::MakeQueuePair(const Request& request, UserQueuePair** made) {
   auto* const domain = objects_.Find<DomainObject>(request.pd_handle);
@@ -517,7 +514,7 @@ int UserContext::DestroyQueuePair(const Command& command, const ib_uverbs_destro
 
 // ---- Datagrams.
 
-// A provider names the handle in what it posts by our number for it.
+// Providers name it by our number.
 int UserContext::CreateAddress(const Command& command, const ib_uverbs_create_ah& request) {
   auto* const domain = objects_.Find<DomainObject>(request.pd_handle);
   if (domain == nullptr) return EINVAL;
@@ -536,7 +533,7 @@ int UserContext::CreateAddress(const Command& command, const ib_uverbs_create_ah
   return PutOrDestroy(command, *made, response, rxe_create_ah_resp{made->handle, 0});
 }
 
-// The request to leave a group, ib_uverbs_detach_mcast, has the same form.
+// ib_uverbs_detach_mcast has the same form.
 int UserContext::ChangeGroups(const Command& command, const ib_uverbs_attach_mcast& request) {
   auto* const queue_pair = objects_.Find<UserQueuePair>(request.qp_handle);
   if (queue_pair == nullptr) return EINVAL;

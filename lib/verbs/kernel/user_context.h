@@ -1,11 +1,10 @@
 // UserContext is a device that a program has opened: it carries out the commands that the kernel's
 // /dev/infiniband/uverbsN takes by write(), with the checks and the errno values of the kernel.
 //
-// Objects that a program made and did not destroy go with its context.
+// Objects go with their context.
 //
-// Errors are errno values, 0 is success. Each answer is copied to the program before its object
-// exists for good: if that fails (EFAULT), no object was made. Thread rule: one lock's, except for
-// Prepare.
+// Errors are errno values, 0 is success. An answer that cannot be copied to the program (EFAULT)
+// undoes its object. Thread rule: one lock's, except for Prepare.
 #pragma once
 
 #include <rdma/ib_user_verbs.h>
@@ -30,35 +29,32 @@ namespace tokamak::verbs::kernel {
 
 class UserContext final : public PortListener {
  public:
-  // `on_channel` gets each descriptor from which the program reads events. Returns null without
-  // memory or descriptors.
+  // `on_channel` gets each descriptor of events. Null: no memory or descriptors.
   static std::unique_ptr<UserContext> Open(UserDevice& device, std::function<void(int descriptor)> on_channel);
   ~UserContext();
 
-  // Returns the device's descriptor for the program; -1 without one.
+  // Returns one for the program; -1 without one.
   int MakeDescriptor() const { return memory_->Duplicate(); }
 
   size_t device_index() const { return device_.identity().index; }
 
-  // Does the part of a command that may take long: call it before Execute, from any thread, without
-  // the lock.
+  // Does the slow part: before Execute, from any thread, without the lock.
   static int Prepare(const Command& command);
 
   int Execute(const Command& command);
 
-  // Rings the doorbell of a queue pair, as Execute does: the one command of the data path.
+  // Executes the one command of the data path.
   int PostSend(uint32_t queue_pair);
 
-  // Returns the number of completions in a queue that the program has not taken; 0 if there is no
-  // such queue.
+  // Returns 0 if there is no such queue.
   uint32_t CompletionsIn(uint32_t handle) const;
 
-  // The program has closed a descriptor, of a completion channel or another.
+  // A channel or another descriptor was closed.
   void OnClosed(int descriptor) { channels_.erase(descriptor); }
 
   void OnPort(bool active) override;
 
-  // The NIC reports that a shared receive queue reached its limit.
+  // A shared receive queue reached its limit.
   void OnReceiveLimit(const SharedReceiveQueue* queue);
 
  private:
@@ -68,21 +64,21 @@ class UserContext final : public PortListener {
   int ExecuteBasic(const Command& command);
   int ExecuteExtended(const Command& command);
 
-  // Decodes the request of a command, then carries it out by `act`.
+  // Decodes the request for `act`.
   template <typename Request>
   int With(const Command& command, int (UserContext::*act)(const Command&, const Request&));
-  // The same for a command without a response.
+  // The same without a response.
   template <typename Request>
   int With(const Command& command, int (UserContext::*act)(const Request&));
 
-  // Destroys the T that the request names in its member `handle`.
+  // `handle` names the T.
   template <typename T, typename Request>
   int Destroy(const Command& command, uint32_t Request::*handle);
-  // Destroys a T whose events the program counts: `retire` takes back the unread ones, and returns
-  // the response with the number of those read.
+  // Destroys a T with counted events: `retire` takes back the unread ones, and returns the
+  // response.
   template <typename T, typename Retire>
   int DestroyCounted(const Command& command, uint32_t handle, Retire retire);
-  // Answers with the handle of a new object; if that fails, destroys the object.
+  // Answers with the object's handle, or destroys it.
   template <typename T, typename... Responses>
   int PutOrDestroy(const Command& command, const T& made, const Responses&... responses);
 
@@ -119,11 +115,11 @@ class UserContext final : public PortListener {
   UserDevice& device_;
   const std::unique_ptr<RingMemory> memory_;
   const std::function<void(int)> on_channel_;
-  std::unique_ptr<AsyncEvents> async_;  // null until the program has asked for the context
+  std::unique_ptr<AsyncEvents> async_;  // null before GetContext
   std::map<int, std::shared_ptr<EventPipe>> channels_;
   std::unique_ptr<DeviceWatch> watch_;
   ObjectTable objects_;
-  std::map<const SharedReceiveQueue*, UserSharedReceives*> limits_;  // those with a limit to reach
+  std::map<const SharedReceiveQueue*, UserSharedReceives*> limits_;  // limit not reached
 };
 
 }  // namespace tokamak::verbs::kernel

@@ -13,7 +13,6 @@
 namespace tokamak::verbs::kernel {
 namespace {
 
-// Formats as groups of four digits.
 std::string Groups(absl::Span<const uint8_t> bytes) {
   std::string text;
   for (size_t i = 0; i < bytes.size(); ++i) {
@@ -27,10 +26,10 @@ constexpr uint32_t kCapabilities = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SYS_IM
                                    IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_MEM_WINDOW |
                                    IBV_DEVICE_MEM_WINDOW_TYPE_2B;
 
-// RoCE: GIDs are IP addresses, and a GRH is needed. (port capability bits of the specification)
+// GIDs are IP addresses, and need a GRH. (the specification's port capability bits)
 constexpr uint32_t kPortCapabilities = 1u << 16 /* CM */ | 1u << 26 /* IP-based GIDs */;
 
-// Locally administered, as the GUID: not the kernel's Soft-RoCE, whose faults programs work around.
+// Locally administered, as the GUID; not Soft-RoCE's, whose faults programs work around.
 constexpr uint32_t kVendor = 0x02746b;
 
 constexpr uint8_t kLinkUp = 5;
@@ -57,7 +56,7 @@ Identity MakeIdentity(uint32_t index, const Address& address, std::string netdev
     identity.guid =
         identity.guid << 8 | static_cast<uint8_t>(address.ip[i + 8] ^ (address.is_ipv4() ? 0 : address.ip[i]));
   }
-  // Locally administered, in the form of an EUI-64.
+  // A locally administered EUI-64.
   identity.guid |= uint64_t{0x02} << 56;
   return identity;
 }

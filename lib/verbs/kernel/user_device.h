@@ -1,8 +1,8 @@
 // UserDevice is a software NIC as the programs of this process see it: an RDMA device with one
 // port, a name, a GUID and one GID, opened any number of times.
 //
-// All opened contexts share it. It knows the queues that programs fill silently (receives are
-// posted by writing memory), so that they are looked at before the NIC runs.
+// Queues that programs fill silently (receives are writes to memory) are looked at before the NIC
+// runs.
 //
 // Thread rule: one lock's, that of the loop's driver.
 #pragma once
@@ -22,11 +22,10 @@
 
 namespace tokamak::verbs::kernel {
 
-// A device's names and numbers, for programs.
 struct Identity {
   uint32_t index = 0;  // uverbsN
-  std::string name;    // "rxe_tok0": librxe takes devices whose names begin with "rxe"
-  std::string netdev;  // the interface that has the address
+  std::string name;    // "rxe_tok0": librxe takes names that begin with "rxe"
+  std::string netdev;  // the address's interface
   Address address;     // its GID
   uint64_t guid = 0;   // of node and system image
 
@@ -34,11 +33,10 @@ struct Identity {
   std::string GidText() const;
 };
 
-// Returns the identity of the device at `address`: peers tell devices apart by the GUID, so it
-// follows from the address alone.
+// Derives the GUID, which tells devices apart, from the address alone.
 Identity MakeIdentity(uint32_t index, const Address& address, std::string netdev);
 
-// An object that has to look at memory which the program may have written meanwhile.
+// Looks at what the program may have written.
 class Pulled {
  public:
   virtual void Pull() = 0;
@@ -47,7 +45,6 @@ class Pulled {
   ~Pulled() = default;
 };
 
-// Listener for the port's state.
 class PortListener {
  public:
   virtual void OnPort(bool active) = 0;
@@ -58,8 +55,7 @@ class PortListener {
 
 class UserDevice final {
  public:
-  // All except `identity` outlive it; `failing` and `neighbours`, which may be null, are of all
-  // devices of the process.
+  // All except `identity` outlive it; `failing` and `neighbours`, or null, are the process's.
   UserDevice(Identity identity, soft::SoftDevice& nic, base::EventLoop& loop, FailingRequest& failing,
              Neighbours* neighbours = nullptr);
 
@@ -69,7 +65,7 @@ class UserDevice final {
   FailingRequest& failing() { return failing_; }
   Neighbours* neighbours() { return neighbours_; }
 
-  // Call it before each round of the loop.
+  // Must be called before each round of the loop.
   void PullAll() {
     for (Pulled* pulled : pulled_) pulled->Pull();
   }

@@ -17,8 +17,8 @@ namespace {
 constexpr uint32_t kPsnMask = 0xffffff;
 constexpr uint8_t kPortOfQueuePair = 1;
 
-// The completion reports which IP header a datagram's packet had (A17.4.5.1). Hardware reports it
-// in these bits of the service level, which RoCE does not use otherwise, and UCX looks there.
+// A datagram's IP header (A17.4.5.1), for UCX as by hardware in bits of the service level that RoCE
+// does not use.
 constexpr uint8_t kFromIpv6 = 1;
 constexpr uint8_t kFromIpv4 = 2;
 
@@ -111,7 +111,7 @@ UserQueuePair::~UserQueuePair() {
   RetireAsyncEvents();
 }
 
-// Completions so far are the program's; its other requests end without completions.
+// Completions so far are the program's; other requests get none.
 void UserQueuePair::Forget() {
   sends_to_.Drain();
   receives_to_.Drain();
@@ -137,7 +137,7 @@ rxe_create_qp_resp UserQueuePair::Places() const {
 
 // ---- States.
 
-// The NIC's queue pair goes to Error by itself.
+// The NIC's goes to Error by itself.
 uint32_t UserQueuePair::state() const {
   return state_ != IBV_QPS_RESET && queue_pair_->state() == QueuePairState::kError ? uint32_t{IBV_QPS_ERR} : state_;
 }
@@ -162,7 +162,7 @@ int UserQueuePair::Check(const ib_uverbs_modify_qp& request, uint32_t to) const 
   if (to > IBV_QPS_ERR) return EINVAL;
   if (Has(mask, IBV_QP_PORT) && request.port_num != kPortOfQueuePair) return EINVAL;
   if (Has(mask, IBV_QP_PKEY_INDEX) && request.pkey_index != 0) return EINVAL;
-  if (Has(mask, IBV_QP_ALT_PATH)) return EINVAL;  // RoCE devices have none
+  if (Has(mask, IBV_QP_ALT_PATH)) return EINVAL;  // none with RoCE
   if (Has(mask, IBV_QP_AV)) {
     const ib_uverbs_qp_dest& to_peer = request.dest;
     if (to_peer.is_global == 0 || to_peer.port_num != kPortOfQueuePair || to_peer.sgid_index != 0) return EINVAL;
@@ -225,7 +225,7 @@ int UserQueuePair::Step(uint32_t from, uint32_t to) {
       break;
     case IBV_QPS_RTS:
       draining_ = false;
-      // A datagram queue pair may change its Q_Key from now on.
+      // Datagrams: the Q_Key may change.
       if (from == IBV_QPS_RTR || is_datagram()) {
         status = queue_pair_->Modify(QueuePairState::kReadyToSend, attributes_);
       }
@@ -309,7 +309,7 @@ void UserQueuePair::PullSends() {
     const PostResult posted = queue_pair_->PostBatch();
     sends_taken_ = (sends_taken_ + static_cast<uint32_t>(posted.accepted)) & send_ring_->capacity();
     if (!flushes) device_.failing().Take(posted.accepted);
-    if (absl::IsResourceExhausted(posted.status)) return;  // the next one that is over makes room
+    if (absl::IsResourceExhausted(posted.status)) return;  // the next one's end makes room
     if (!posted.ok() || added == NicQueuePair::Added::kRefused) {
       refusal_ = CompletionStatus::kLocalQpOperation;
       LOG(WARNING) << "queue pair " << number() << " refuses a request: " << posted.status;
@@ -321,7 +321,6 @@ void UserQueuePair::PullSends() {
   if (refusal_ != CompletionStatus::kSuccess && sends_over_ == sends_taken_) RefuseNext();
 }
 
-// Adds the request at `index` of the ring to the NIC's batch, for which `batch` has room.
 NicQueuePair::Added UserQueuePair::ReadSend(uint32_t index, Batch* batch) {
   rxe_send_wqe wqe;
   const auto* const element = static_cast<const uint8_t*>(send_ring_->at(index));
@@ -334,7 +333,7 @@ NicQueuePair::Added UserQueuePair::ReadSend(uint32_t index, Batch* batch) {
   auto& sges = batch->sges[at];
   uint32_t count = 1;
   if (wqe.wr.opcode == IBV_WR_BIND_MW || wqe.wr.opcode == IBV_WR_LOCAL_INV) {
-    count = 0;  // ignores what the program left there
+    count = 0;  // may hold anything
   } else if (Has(flags, kInline)) {
     auto& bytes = batch->bytes[at];
     if (wqe.dma.length > std::min<size_t>(room, bytes.size())) return NicQueuePair::Added::kRefused;
@@ -347,7 +346,7 @@ NicQueuePair::Added UserQueuePair::ReadSend(uint32_t index, Batch* batch) {
   return queue_pair_->Add(index, wqe.wr, flags, absl::MakeConstSpan(sges.data(), count));
 }
 
-// The request at sends_taken_ is refused, and those before it are over.
+// Requests before it are over.
 void UserQueuePair::RefuseNext() {
   rxe_send_wqe wqe;
   std::memcpy(&wqe, send_ring_->at(sends_taken_), kSendHeader);
@@ -387,7 +386,6 @@ bool UserQueuePair::Finish(const Completion& completion, ib_uverbs_wc* work_comp
   return true;
 }
 
-// Returns the program's number for it.
 uint64_t UserQueuePair::FinishReceive(uint64_t id) {
   if (shared_ != nullptr) return shared_->Finish(id);
   const auto index = static_cast<uint32_t>(id & ~kReceiveId);

@@ -1,9 +1,8 @@
 // UserQueuePair is a queue pair of a program: it takes requests out of the rings that the program
 // writes, hands them to the NIC's queue pair, and matches completions to requests.
 //
-// A send is handed over when the doorbell rings, a receive when the NIC is about to look. Each
-// request of the NIC is signaled, so that its place in the program's ring comes free when it is
-// over, even if the program wants no completion.
+// Sends are handed over at the doorbell, receives when the NIC is about to look. All are signaled
+// to the NIC, so each frees its place, even without a completion for the program.
 //
 // States and attributes are ibverbs' (enum ibv_qp_state, struct ibv_qp_attr). Draining (SQD) is
 // done here: requests stay in the ring.
@@ -30,7 +29,7 @@
 
 namespace tokamak::verbs::kernel {
 
-// A program's wishes: ib_uverbs_create_qp, without the objects that it names.
+// ib_uverbs_create_qp without its objects.
 struct QueuePairWish {
   uint64_t name = 0;  // the program's, for events
   uint32_t type = 0;  // ibv_qp_type
@@ -46,8 +45,8 @@ class UserQueuePair final : public Object, public CompletionOwner, public Pulled
  public:
   static constexpr ObjectKind kKind = ObjectKind::kQueuePair;
 
-  // `shared` may be null; `objects` has the address handles that requests name. Errors: EINVAL
-  // beyond the device's limits, EOPNOTSUPP for a type that it lacks, ENOMEM.
+  // `shared` may be null; `objects` has the requests' address handles. EINVAL: beyond the device's
+  // limits; EOPNOTSUPP: a type that it lacks; ENOMEM.
   static int Make(UserDevice& device, RingMemory& memory, const QueuePairWish& wish, DomainObject& domain,
                   UserCompletionQueue& sends_to, UserCompletionQueue& receives_to, UserSharedReceives* shared,
                   const ObjectTable& objects, AsyncEvents& async, std::unique_ptr<UserQueuePair>* made);
@@ -55,19 +54,19 @@ class UserQueuePair final : public Object, public CompletionOwner, public Pulled
 
   uint32_t number() const { return queue_pair_->number(); }
 
-  // Returns the answer to the program that made it, without its handle.
+  // Returns it without the handle.
   ib_uverbs_create_qp_resp Granted() const;
-  // Returns where the program maps its rings; there is none for shared receives.
+  // Returns places for the program's mmap; none for shared receives.
   rxe_create_qp_resp Places() const;
 
-  // As ibv_modify_qp. EINVAL: no legal step, or an attribute that is out of bounds.
+  // EINVAL: no legal step, or an attribute out of bounds.
   int Modify(const ib_uverbs_modify_qp& request);
   ib_uverbs_query_qp_resp Query() const;
 
-  // Rings the doorbell. EINVAL: not in this state.
+  // EINVAL: not in this state.
   int PostSend();
 
-  // Joins a multicast group. EINVAL: not a group, not a datagram queue pair, or not in the group.
+  // EINVAL: not a group, not a datagram queue pair, or not in the group.
   int Attach(const Address& group) { return queue_pair_->Attach(group); }
   int Detach(const Address& group) { return queue_pair_->Detach(group); }
 
@@ -80,7 +79,7 @@ class UserQueuePair final : public Object, public CompletionOwner, public Pulled
  private:
   struct Batch;
 
-  // A request that the NIC has, or had.
+  // A request given to the NIC.
   struct SendNote {
     uint64_t request = 0;  // the program's number
     bool signaled = false;
@@ -117,16 +116,16 @@ class UserQueuePair final : public Object, public CompletionOwner, public Pulled
   std::unique_ptr<ProviderRing> send_ring_;
   std::unique_ptr<ProviderRing> receive_ring_;
   std::vector<SendNote> sends_;     // by place in the ring
-  std::vector<uint64_t> receives_;  // by place in the ring: the program's numbers
-  uint32_t sends_taken_ = 0;        // first place in the ring not handed to the NIC
+  std::vector<uint64_t> receives_;  // the program's numbers, by place
+  uint32_t sends_taken_ = 0;        // first not handed to the NIC
   uint32_t sends_over_ = 0;         // the ring's consumer index
   uint32_t receives_taken_ = 0;
-  // Other than success: the send at sends_taken_ is refused, and completes with this.
+  // If not success, completes the send at sends_taken_.
   CompletionStatus refusal_ = CompletionStatus::kSuccess;
 
   uint32_t state_ = 0;  // as the program set it
   bool draining_ = false;
-  ib_uverbs_modify_qp attributes_{};  // all that were ever set
+  ib_uverbs_modify_qp attributes_{};  // ever set
   std::unique_ptr<NicQueuePair> queue_pair_;
 };
 

@@ -1,13 +1,12 @@
 // CmChannel is an event channel of librdmacm on a loop, which hands each event to the owner of its
 // id.
 //
-// librdmacm makes rdma_destroy_id and rdma_migrate_id wait until all events of the id are
-// acknowledged. So an event is copied and acknowledged before its sink hears of it, and neither
-// call ever waits.
+// rdma_destroy_id and rdma_migrate_id wait for the id's unacknowledged events; so an event is
+// copied and acknowledged before its sink gets it.
 //
-// Law: an id's events go to the sink that it was made with, and to none once the id was destroyed
-// or moved to another channel.
-// Thread rule: the loop's. Each id on it owns a share of it.
+// Law: an id's events go to the sink it was made with, and to none once it was destroyed or
+// migrated.
+// Thread rule: the loop's. Each id owns a share of its channel.
 #pragma once
 
 #include <rdma/rdma_cma.h>
@@ -27,24 +26,21 @@ struct CloseCmChannel {
 };
 using CmChannelHandle = std::unique_ptr<rdma_event_channel, CloseCmChannel>;
 
-// Opens a channel whose rdma_get_cm_event does not wait. kUnavailable: there is no rdma_cm here;
-// the text names the remedy.
+// Opens a non-blocking channel. kUnavailable: no rdma_cm here; the text names the remedy.
 absl::StatusOr<CmChannelHandle> OpenCmChannel();
 
-// A copy of an rdma_cm_event.
 struct CmEvent {
   rdma_cm_event_type type = RDMA_CM_EVENT_ADDR_RESOLVED;
-  int status = 0;            // 0; -errno; or, positive, InfiniBand's reason for a rejection
-  rdma_cm_id* id = nullptr;  // of a CONNECT_REQUEST: a new one, which the receiver owns
+  int status = 0;            // 0, -errno, or InfiniBand's reason for a rejection
+  rdma_cm_id* id = nullptr;  // of a CONNECT_REQUEST: new, owned by the receiver
   uint8_t peer_serves = 0;   // READs: the peer's responder resources
-  uint8_t peer_asks = 0;     // and its initiator depth
+  uint8_t peer_asks = 0;     // the peer's initiator depth
   uint8_t private_data_size = 0;
   std::array<uint8_t, 256> bytes{};
 
   absl::Span<const uint8_t> private_data() const { return {bytes.data(), private_data_size}; }
 };
 
-// The target of an id's context.
 class CmSink {
  public:
   // May destroy the id, the sink and the channel's last share.
@@ -54,8 +50,7 @@ class CmSink {
   ~CmSink() = default;
 };
 
-// Reads one event and acknowledges it; returns false if there is none now. `context` is that of the
-// id of the sink.
+// Reads and acknowledges one event; returns false if there is none. `context` is the id's.
 bool TakeCmEvent(rdma_event_channel* channel, CmEvent* event, void** context);
 
 class CmChannel final : public std::enable_shared_from_this<CmChannel> {
@@ -76,7 +71,7 @@ class CmChannel final : public std::enable_shared_from_this<CmChannel> {
 
   os::EpollLoop& loop_;
   const CmChannelHandle channel_;
-  os::FdWatch watch_;  // declared after the channel, so it goes first
+  os::FdWatch watch_;  // goes before the channel
 };
 
 }  // namespace tokamak::verbs::ibv

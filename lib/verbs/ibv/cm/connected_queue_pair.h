@@ -27,11 +27,9 @@ class ConnectedQueuePair final {
 
   absl::Status Walk(const Step& step) { return queue_pair_->Walk(step.attributes, step.mask); }
 
-  // Flushes posted requests. A device that refuses, since it was removed say, has nothing to flush:
-  // that is logged.
+  // Flushes posted requests. A refusal, of a removed device say, is logged.
   void WalkToError();
 
-  // The handler reads `private_data` during the call only.
   void TellEstablished(absl::Span<const uint8_t> private_data, uint32_t path_mtu);
   void TellEnd(ConnectionEvent::Kind kind, absl::Status why, absl::Span<const uint8_t> private_data);
 

@@ -1,11 +1,10 @@
 // Connection rules of both connection managers of real verbs: valid options and queue pairs, and
 // the negotiation of two sides.
 //
-// rdma_cm carries 56 bytes each way (RDMA_PS_TCP: CM's 92 less the header of 36). Only its asking
-// side can name a path MTU, which over RoCE is always that of its own port. So the last four of the
-// 56 bytes are ours: both sides state there how large their packets may be. That leaves 52 to the
-// application. For a peer without them (another program's rdma_cm) the route's MTU counts; if that
-// is too much for us there is no connection.
+// rdma_cm carries 56 bytes each way (RDMA_PS_TCP: CM's 92 less the header of 36). Only the asking
+// side can name a path MTU, over RoCE always its own port's. So both sides state their largest
+// packet in the last four bytes. A peer without them (another program's rdma_cm) gets the route's
+// MTU, or no connection if that is too large for us.
 //
 //   byte   0 .. 51   the application's, then zeros
 //         52, 53     0x54 0x4b
@@ -26,7 +25,7 @@
 
 namespace tokamak::verbs::ibv {
 
-// The most unanswered requests of one listener; further ones are rejected.
+// Unanswered requests of one listener; further ones are rejected.
 constexpr size_t kMaxUnanswered = 64;
 
 constexpr size_t kCarriedPrivateData = 56;
@@ -35,13 +34,13 @@ constexpr size_t kRdmaCmPrivateData = kCarriedPrivateData - kPathTail;  // Limit
 
 using CarriedData = std::array<uint8_t, kCarriedPrivateData>;
 
-// The contents of a peer's private data. All of it is untrusted.
+// A peer's private data, untrusted.
 struct Carried {
   std::array<uint8_t, kRdmaCmPrivateData> private_data{};
   std::optional<uint32_t> path_mtu;  // bytes
 };
 
-// private_data.size() <= kRdmaCmPrivateData; `path_mtu` is one of the specification's.
+// private_data.size() <= kRdmaCmPrivateData; `path_mtu` is a valid MTU.
 CarriedData Carry(absl::Span<const uint8_t> private_data, uint32_t path_mtu);
 Carried ReadCarried(absl::Span<const uint8_t> bytes);  // of any length
 
@@ -53,26 +52,24 @@ absl::Status CheckConnectOptions(const ConnectOptions& options, size_t max_priva
 absl::Status CheckService(const Address& service, const Address& own);
 
 // Returns the smallest of our limit, the peer's and the route's. kFailedPrecondition: the peer
-// stated none, or an invalid one, and will send more than we can take.
+// stated no valid one, and will send more than we can take.
 absl::StatusOr<uint32_t> AgreeOnPathMtu(uint32_t own, std::optional<uint32_t> told, uint32_t route);
-// The asking side checks the other's decision, which it has to keep.
+// Keeps the other's decision, for the asking side.
 absl::StatusOr<uint32_t> KeepPathMtu(uint32_t own, std::optional<uint32_t> told, uint32_t route);
 
-// Returns our reads, lowered to what the device can and to what the peer serves and asks for.
+// Returns `ours` with reads bounded by the device, and what the peer serves and asks for.
 ReliabilityOptions AgreeOnReads(ReliabilityOptions ours, uint32_t max_reads, uint8_t peer_serves, uint8_t peer_asks);
 
-// A request that counts among the unanswered of its listener (kMaxUnanswered) until its answer is
-// sent, or decided: an answer on another thread is decided at once.
+// Unanswered (kMaxUnanswered) until the answer is sent or, on another thread, decided.
 class CountedRequest : public ConnectionRequest {
  public:
   virtual void Decided() = 0;  // from any thread
 };
 
-// A queue pair held for the time of a connection. Move-only.
+// For the time of a connection. Move-only.
 class HeldQueuePair final {
  public:
-  // kInvalidArgument: it is no queue pair of this kind of device. kFailedPrecondition: it is not in
-  // Init, or held.
+  // kInvalidArgument: of another kind of device. kFailedPrecondition: not in Init, or held.
   static absl::StatusOr<HeldQueuePair> Take(QueuePair& queue_pair);
 
   HeldQueuePair(HeldQueuePair&& other) noexcept : queue_pair_(std::exchange(other.queue_pair_, nullptr)) {}

@@ -1,16 +1,12 @@
 // Departures takes ids of librdmacm that nobody holds any more, until the kernel is done with them.
 //
-// To disconnect takes a message and its answer, which may be repeated for seconds; to destroy an id
-// may wait for the kernel. A thread does both, so neither a loop nor a program that drops a
-// connection waits.
+// A disconnect and its answer may be repeated for seconds, and destroying an id may wait for the
+// kernel: on this thread neither a loop nor a dropping program waits.
 //
-// Ids that wait for the application's answer are kept here too (Keep): they belong to no loop.
+// Ids that wait for the application's answer, which belong to no loop, are kept here too (Keep).
+// Not for listening ids: librdmacm loses their waiting requests on a change of channel.
 //
-// Not for ids that listen: when such an id changes its channel, librdmacm leaves its waiting
-// requests behind, out of reach.
-//
-// Thread rule: from any thread. The giver must not touch an id any more (except one that was only
-// kept).
+// Thread rule: any thread. The giver does not touch an id any more, except a kept one.
 #pragma once
 
 #include <rdma/rdma_cma.h>
@@ -30,32 +26,31 @@ namespace tokamak::verbs::ibv {
 
 class Departures final {
  public:
-  // The longest wait of an id for the peer's answer to its goodbye, and the most ids that wait:
-  // beyond it the oldest is destroyed.
+  // An id's longest wait for the answer to its goodbye, and the most that wait; beyond, the oldest
+  // is destroyed.
   static constexpr base::Duration kLongestGoodbye = base::Seconds(15);
   static constexpr size_t kMaxGoodbyes = 4096;
 
   static absl::StatusOr<std::unique_ptr<Departures>> Start();
 
-  // Destroys the remaining ids at once; a goodbye that was sent is not repeated then.
+  // Destroys the rest at once, without repeating goodbyes.
   ~Departures();
   Departures(const Departures&) = delete;
   Departures& operator=(const Departures&) = delete;
 
-  // Sends the peer a goodbye and destroys `id` when it is answered.
+  // Destroys `id` when its goodbye is answered.
   void Disconnect(rdma_cm_id* id);
 
-  // Destroys `id`, and rejects a peer that waits for an answer.
+  // Rejects a peer that waits for an answer.
   void Destroy(rdma_cm_id* id);
 
-  // Moves `id`, which no event is expected for, to this channel; its owner stays the same. Errors
-  // as rdma_migrate_id.
+  // Moves `id`, which expects no event, here; its owner stays. Errors: rdma_migrate_id's.
   absl::Status Keep(rdma_cm_id* id);
 
  private:
   struct Leaving {
     rdma_cm_id* id;
-    int64_t until;  // milliseconds of the monotonic clock; 0: now
+    int64_t until;  // monotonic milliseconds; 0: now
   };
 
   Departures(CmChannelHandle channel, os::FileDescriptor wake);
@@ -63,14 +58,14 @@ class Departures final {
   void Add(rdma_cm_id* id, int64_t until);
   void Run();
   void ReadEvents();
-  int DestroyWhoIsDue();  // returns the time until the next, in milliseconds; -1: there is none
+  int DestroyWhoIsDue();  // returns milliseconds until the next; -1: none
 
   const CmChannelHandle channel_;
   const os::FileDescriptor wake_;
   base::Mutex mutex_;
   std::deque<Leaving> arrived_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::deque<Leaving> leaving_;  // the thread's own, in the order of their arrival
+  std::deque<Leaving> leaving_;  // the thread's; in order of arrival
   std::thread thread_;
 };
 

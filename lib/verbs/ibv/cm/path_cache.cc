@@ -7,7 +7,7 @@
 namespace tokamak::verbs::ibv {
 namespace {
 
-// "Exactly", in the two highest bits of a path record's selector.
+// "Exactly": the two highest bits of a path record's selector.
 constexpr uint8_t kExactly = 2 << 6;
 
 uint8_t Exactly(uint8_t value) { return static_cast<uint8_t>(kExactly | (value & 0x3f)); }

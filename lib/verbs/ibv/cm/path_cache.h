@@ -1,12 +1,11 @@
 // PathCache keeps the paths that InfiniBand's subnet manager gave, so connecting to a peer again
 // does not ask it.
 //
-// A path may be out of date: the manager gave the peer another LID, or took a link out of its
-// routes. So a path is forgotten when connecting by it failed, all of them when the port reports a
-// change (ChangesPaths), and each after kLifetime.
+// A path may go stale: it is forgotten when connecting by it failed, all are when the port reports
+// a change (ChangesPaths), and each after kLifetime.
 //
 // Law: at most kMaxPaths; the oldest goes first.
-// Thread rule: from any thread.
+// Thread rule: any thread.
 #pragma once
 
 #include <infiniband/sa.h>
@@ -24,11 +23,11 @@
 
 namespace tokamak::verbs::ibv {
 
-// Returns the option (RDMA_OPTION_IB_PATH) for a path that the kernel found out: the only one, both
-// ways, for the connection's making too.
+// Returns RDMA_OPTION_IB_PATH for a path that the kernel resolved: the only one, both ways, for the
+// connection's own messages too.
 ibv_path_data ToPathData(const ibv_sa_path_rec& path);
 
-// Returns whether paths found out before this event of the port must be asked for again.
+// True if `event` makes the port's paths stale.
 bool ChangesPaths(const ibv_async_event& event, uint8_t port);
 
 class PathCache final {
@@ -36,10 +35,9 @@ class PathCache final {
   static constexpr base::Duration kLifetime = base::Seconds(300);
   static constexpr size_t kMaxPaths = 8192;
 
-  using Clock = uint64_t (*)();  // nanoseconds; never goes back
+  using Clock = uint64_t (*)();  // nanoseconds, monotonic
   explicit PathCache(Clock clock) : clock_(clock) {}
 
-  // Returns the path to the host of `peer`; the port does not matter.
   std::optional<ibv_path_data> Find(const Address& peer);
   void Keep(const Address& peer, const ibv_path_data& path);
   void Forget(const Address& peer);
@@ -49,7 +47,7 @@ class PathCache final {
   using Host = decltype(Address::ip);
   struct Path {
     ibv_path_data data;
-    uint64_t kept;  // time by clock_
+    uint64_t kept;  // by clock_
   };
 
   bool IsOld(const Path& path) const;

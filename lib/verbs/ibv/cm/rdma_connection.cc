@@ -75,7 +75,7 @@ absl::Status RdmaConnection::Accept(rdma_cm_id* id, const RdmaOffer& offer) {
   }
   phase_ = Phase::kOver;
   if (walked_) queue_pair_.WalkToError();
-  rdma_reject(id, nullptr, 0);  // no effect if the peer gave up by itself
+  rdma_reject(id, nullptr, 0);  // no effect if the peer gave up
   ReleaseId(false);
   return absl::Status(status.code(), absl::StrCat("accept ", peer_.ToString(), ": ", status.message()));
 }
@@ -131,8 +131,7 @@ absl::Status RdmaConnection::ResolveAddress() {
     id_ = nullptr;
     return ErrnoStatus(errno, "rdma_create_id");
   }
-  // From our own device: the kernel would take any that reaches the peer, on one machine the peer's
-  // own.
+  // The kernel would take any device that reaches the peer, on one machine the peer's own.
   SocketAddress from = ToSocketAddress(core_->options().address), to = ToSocketAddress(peer_);
   const base::Time limit = std::min(until_, channel_->loop().Now() + address_patience_);
   address_patience_ = address_patience_ * 2;
@@ -155,7 +154,7 @@ absl::Status RdmaConnection::ResolveRoute() {
   return ErrnoStatus(errno, absl::StrCat("rdma_resolve_route ", peer_.ToString()));
 }
 
-// InfiniBand: gives the kernel the path that its subnet manager gave before. The event is the same.
+// Gives the kernel InfiniBand's cached path. The event is the same.
 bool RdmaConnection::TakeKnownPath() {
   if (port_.link != LinkKind::kInfiniBand) return false;
   std::optional<ibv_path_data> path = core_->paths().Find(peer_);
@@ -192,7 +191,7 @@ void RdmaConnection::OnAnswer(const CmEvent& event) {
     if (!mtu.ok()) return mtu.status();
     path_mtu_ = *mtu;
     if (port_.link == LinkKind::kIwarp) {
-      // Providers disagree on which of the event's two numbers is which.
+      // Providers disagree on the order of the two.
       const uint8_t least = std::min(event.peer_serves, event.peer_asks);
       const ReliabilityOptions reliability = AgreeOnReads(reliability_, core_->options().max_reads, least, least);
       queue_pair_->WasConnected(reliability.reads_outstanding);
@@ -204,14 +203,13 @@ void RdmaConnection::OnAnswer(const CmEvent& event) {
     return rdma_establish(id_) == 0 ? absl::OkStatus() : ErrnoStatus(errno, "rdma_establish");
   }();
   if (status.ok()) return Establish(carried.private_data);
-  rdma_reject(id_, nullptr, 0);  // the peer waits for our last word; else it hears of the id's end
+  rdma_reject(id_, nullptr, 0);  // the peer waits for our last word
   End(Kind::kUnreachable, status);
 }
 
 void RdmaConnection::OnRejected(const CmEvent& event) {
   if (active_ && port_.link != LinkKind::kIwarp && event.status == kStaleConnection) {
-    // The peer's kernel still has our number from an earlier connection; it ends that, and will
-    // have room then.
+    // The peer's kernel ends an earlier connection of our number, then has room.
     stale_delay_ = stale_delay_ * 2;
     return TryAgain(stale_delay_ / 2);
   }
@@ -228,8 +226,7 @@ void RdmaConnection::TryAgain(base::Duration delay) {
   });
 }
 
-// Returns the route's MTU in bytes: from InfiniBand's subnet manager, or of the asking side's RoCE
-// port.
+// Returns bytes: from InfiniBand's subnet manager, or of the asking side's RoCE port.
 absl::StatusOr<uint32_t> RdmaConnection::RouteMtu() {
   if (port_.link == LinkKind::kIwarp) return kMaxMtu;
   Step step;
@@ -237,7 +234,6 @@ absl::StatusOr<uint32_t> RdmaConnection::RouteMtu() {
   return MtuBytes(step.attributes.path_mtu);
 }
 
-// Gets the queue pair's attributes for its step to `state`.
 absl::Status RdmaConnection::AskKernel(ibv_qp_state state, Step* step) {
   CHECK(state == IBV_QPS_INIT || state == IBV_QPS_RTR || state == IBV_QPS_RTS) << state;  // the kernel knows no others
   step->attributes.qp_state = state;
@@ -248,8 +244,7 @@ absl::Status RdmaConnection::AskKernel(ibv_qp_state state, Step* step) {
 absl::Status RdmaConnection::WalkToReadyToSend(const ReliabilityOptions& reliability) {
   if (port_.link == LinkKind::kIwarp) return absl::OkStatus();
   walked_ = true;
-  if (port_.link ==
-      LinkKind::kInfiniBand) {  // the route's partition may differ from the one that the queue pair was made in
+  if (port_.link == LinkKind::kInfiniBand) {  // the route's partition may differ from the queue pair's
     Step init;
     if (absl::Status status = AskKernel(IBV_QPS_INIT, &init); !status.ok()) return status;
     init.attributes.qp_access_flags = AccessFlags(queue_pair_->remote_access());
@@ -297,7 +292,7 @@ void RdmaConnection::End(Kind kind, absl::Status why, absl::Span<const uint8_t> 
   if (kind == Kind::kUnreachable) core_->paths().Forget(peer_);
   deadline_.Cancel();
   next_.Cancel();
-  // A queue pair without an answer stays in Init, good for another attempt.
+  // Unanswered, it stays in Init, good for another attempt.
   if (walked_ || peer_may_wait || kind == Kind::kDisconnected) queue_pair_.WalkToError();
   ReleaseId(peer_may_wait);
   queue_pair_.TellEnd(kind, std::move(why), private_data);
@@ -308,7 +303,7 @@ void RdmaConnection::ReleaseId(bool disconnect) {
   if (!active_) core_->StopAwaiting(queue_pair_->connection_number());
   rdma_cm_id* const id = std::exchange(id_, nullptr);
   if (disconnect) {
-    core_->departures().Disconnect(id);  // also the answer to the peer's own goodbye
+    core_->departures().Disconnect(id);  // also answers the peer's goodbye
   } else {
     core_->departures().Destroy(id);
   }

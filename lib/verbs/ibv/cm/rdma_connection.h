@@ -1,8 +1,8 @@
 // RdmaConnection is one connection over librdmacm, from its first step to its end: an id and its
 // queue pair.
 //
-// Law: one kEstablished at most, then one kDisconnected at most; or one kRejected or kUnreachable;
-// nothing after any end.
+// Law: at most one kEstablished, then one kDisconnected; or one kRejected or kUnreachable; nothing
+// after an end.
 // Thread rule: the loop's of its queue pair.
 #pragma once
 
@@ -22,7 +22,7 @@
 
 namespace tokamak::verbs::ibv {
 
-// A request as rdma_cm presented it.
+// A peer's request.
 struct RdmaOffer {
   Carried carried;
   uint8_t peer_serves = 0;  // reads
@@ -41,19 +41,19 @@ class RdmaConnection final : public Connection, private CmSink {
   // Starts the active side. Failures are events.
   void Start();
 
-  // Starts the passive side. Takes over `id`, which is on no loop's channel. A failure has rejected
-  // the peer.
+  // Starts the passive side. Takes over `id`, on no loop's channel. A failure has rejected the
+  // peer.
   absl::Status Accept(rdma_cm_id* id, const RdmaOffer& offer);
 
  private:
   enum class Phase { kNew, kAddress, kRoute, kAsked, kAnswered, kUp, kOver };
 
-  // The first delay before a peer is asked again that still has an earlier life of our queue pair's
-  // number; doubles.
+  // First delay before asking again a peer with an earlier life of our queue pair's number;
+  // doubles.
   static constexpr base::Duration kStaleDelay = base::Milliseconds(20);
 
-  // The kernel's first wait for the peer's link address before it looks again; doubles. If that
-  // comes at once, as over a virtual cable, Linux misses it and would sleep for the whole wait.
+  // The kernel's first wait for the peer's link address; doubles. Linux misses an answer that comes
+  // at once, as over a virtual cable, and sleeps it out.
   static constexpr base::Duration kAddressPatience = base::Milliseconds(20);
 
   void OnCmEvent(const CmEvent& event) override;
@@ -91,14 +91,14 @@ class RdmaConnection final : public Connection, private CmSink {
 
   Phase phase_ = Phase::kNew;
   bool active_ = true;
-  bool path_is_known_ = false;  // true if it was cached: the subnet manager was not asked
-  bool walked_ = false;         // true if the queue pair has left Init
+  bool path_is_known_ = false;  // true if cached
+  bool walked_ = false;         // true once out of Init
   rdma_cm_id* id_ = nullptr;
   uint32_t path_mtu_ = 0;
   base::Duration stale_delay_ = kStaleDelay;
   base::Duration address_patience_ = kAddressPatience;
   base::Timer deadline_;
-  base::Timer next_;  // a step to be taken outside of a call, or later
+  base::Timer next_;  // a step outside of a call, or later
 };
 
 }  // namespace tokamak::verbs::ibv

@@ -1,7 +1,7 @@
 // RdmaCore is shared by all handles of one RdmaConnectionManager: the device's facts, a channel for
 // each loop, the thread for goodbyes.
 //
-// Thread rule: from any thread.
+// Thread rule: any thread.
 #pragma once
 
 #include <rdma/rdma_cma.h>
@@ -29,21 +29,20 @@ class RdmaCmCore final {
   Departures& departures() { return *departures_; }
   PathCache& paths() { return paths_; }
 
-  // Returns the loop's channel, and makes it if there is none. On the loop's thread.
+  // Makes it at need. On the loop's thread.
   absl::StatusOr<std::shared_ptr<CmChannel>> ChannelOf(os::EpollLoop& loop);
 
-  // Sets our traffic class at rdma_cm, if there is one: before the route of `id` is resolved, or it
-  // listens.
+  // Sets ours, if any: before the route of `id` is resolved, or it listens.
   absl::Status SetTrafficClass(rdma_cm_id* id) const;
 
-  // kFailedPrecondition: rdma_cm bound the id to another device or port than ours.
+  // kFailedPrecondition: the id is bound to another device or port.
   absl::Status CheckDevice(const rdma_cm_id* id) const;
 
-  // An attempt from our own address found it at our device (OK), or not, for this reason. Logs the
-  // first of either kind: the remedy, and the end of the trouble.
+  // Notes whether our own address led to our device. Logs the first failure, with its remedy, and
+  // the first success after.
   void NoteOwnAddress(const absl::Status& found);
 
-  // Between these, first data for the queue pair makes the connection of `id`.
+  // In between, first data makes the connection of `id`.
   void AwaitData(uint32_t queue_pair_number, rdma_cm_id* id);
   void StopAwaiting(uint32_t queue_pair_number);
   void OnFirstData(uint32_t queue_pair_number);

@@ -1,7 +1,7 @@
 // Listening over librdmacm: RdmaListener, and RdmaRequest for each peer that asks.
 //
-// A presented request is on no loop's channel, so it outlives its listener and may be answered from
-// the loop of any queue pair.
+// A presented request, on no loop's channel, outlives its listener; any queue pair's loop may
+// answer.
 #pragma once
 
 #include <rdma/rdma_cma.h>
@@ -19,12 +19,11 @@
 
 namespace tokamak::verbs::ibv {
 
-// The number of one listener's requests that wait for an answer.
 using Unanswered = std::atomic<size_t>;
 
 class RdmaRequest final : public CountedRequest {
  public:
-  // Takes over `id`, which departures keep. Counts itself among the unanswered.
+  // Takes over `id`, kept by departures. Counts itself in `unanswered`.
   RdmaRequest(std::shared_ptr<RdmaCmCore> core, std::shared_ptr<Unanswered> unanswered, rdma_cm_id* id,
               const Address& peer, const RdmaOffer& offer);
   ~RdmaRequest() override;
@@ -32,14 +31,14 @@ class RdmaRequest final : public CountedRequest {
   const Address& peer() const override { return peer_; }
   absl::Span<const uint8_t> private_data() const override { return offer_.carried.private_data; }
 
-  // A failure, except for wrong options or a wrong queue pair, rejects the peer.
+  // A failure, except for wrong options or queue pairs, rejects the peer.
   absl::StatusOr<std::unique_ptr<Connection>> Accept(QueuePair& queue_pair, const ConnectOptions& options,
                                                      ConnectionHandler handler) override;
   void Reject(absl::Span<const uint8_t> private_data) override;
   void Decided() override;
 
  private:
-  rdma_cm_id* Answer();  // no longer unanswered; the caller owns the id
+  rdma_cm_id* Answer();  // no longer unanswered; the id is the caller's
 
   const std::shared_ptr<RdmaCmCore> core_;
   const std::shared_ptr<Unanswered> unanswered_;

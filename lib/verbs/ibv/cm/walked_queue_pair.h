@@ -1,6 +1,6 @@
 // WalkedQueuePair is the connecting thread's (call_thread.h) view of a queue pair: its number and
-// the right to walk it, but none to post. The queue pair itself is its loop's, and may be gone any
-// moment; then no step is taken any more.
+// the right to walk it, but none to post. Its loop may drop the queue pair any moment; no step is
+// taken after.
 //
 // Thread rule: the thread that connects.
 #pragma once
@@ -28,7 +28,7 @@ class WalkedQueuePair final : public QueuePair, public Connectable {
                   std::shared_ptr<ProviderQueuePair::Walker> walker, const Facts& facts)
       : loop_(loop), provider_(std::move(provider)), walker_(std::move(walker)), facts_(facts) {}
 
-  // Connectable. The loop is that of the thread.
+  // Connectable. The loop is the thread's.
   os::EpollLoop& loop() override { return loop_; }
   uint32_t connection_number() const override { return provider_->number(); }
   QueuePairState connection_state() const override;
@@ -39,7 +39,7 @@ class WalkedQueuePair final : public QueuePair, public Connectable {
   bool Hold() override { return !std::exchange(held_, true); }
   void Release() override { held_ = false; }
 
-  // The argument of WasConnected; iWARP only.
+  // Returns the argument of WasConnected; iWARP only.
   std::optional<uint8_t> reads() const { return reads_; }
 
   // QueuePair.
@@ -56,7 +56,7 @@ class WalkedQueuePair final : public QueuePair, public Connectable {
   const std::shared_ptr<ProviderQueuePair> provider_;
   const std::shared_ptr<ProviderQueuePair::Walker> walker_;
   const Facts facts_;
-  QueuePairState state_ = QueuePairState::kInit;  // reached by its last step
+  QueuePairState state_ = QueuePairState::kInit;
   std::optional<uint8_t> reads_;
   bool held_ = false;
 };

@@ -1,8 +1,8 @@
 // Posting checks our requests against the promises of verbs.h, and translates them into libibverbs'
 // work requests in arrays of fixed size, so it allocates nothing.
 //
-// Providers check little, and differ in what they check, so the checks are ours. An Sge of length 0
-// is left out: to some devices it means 2^31 bytes.
+// Providers check little, and differently. Empty Sges are left out: to some devices length 0 means
+// 2^31 bytes.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -18,24 +18,24 @@
 
 namespace tokamak::verbs::ibv {
 
-// Work requests in one call of the provider, and the Sges of all of them.
+// In one call of the provider; all requests' Sges.
 constexpr size_t kBatchRequests = 16;
 constexpr size_t kBatchSges = 64;
 static_assert(kBatchSges >= kMaxSges, "a batch takes one request at least");
 
-// The sizes that one queue was made with.
+// A queue's sizes.
 struct QueueBounds {
   uint32_t max_sges = 1;
   uint32_t max_inline = 0;  // bytes
 };
 
-// kUnimplemented: a capability that the device lacks. kInvalidArgument: outside of the limits. The
-// memory of a bind is not checked.
+// kUnimplemented: a capability that the device lacks. kInvalidArgument: outside of the limits. A
+// bind's memory is not checked.
 absl::Status CheckSend(const SendRequest& request, const Limits& limits, const QueueBounds& bounds);
 absl::Status CheckReceive(const ReceiveRequest& request, const Limits& limits, const QueueBounds& bounds);
 absl::Status QueueFull(uint32_t depth);
 
-// A chain for ibv_post_send or ibv_post_recv: Request is ibv_send_wr or ibv_recv_wr.
+// For ibv_post_send or ibv_post_recv.
 template <typename Request>
 class Batch final {
  public:
@@ -47,17 +47,15 @@ class Batch final {
   bool empty() const { return size_ == 0; }
   bool HasRoomFor(size_t sges) const { return size_ < kBatchRequests && sges_used_ + sges <= kBatchSges; }
 
-  // Adds a zeroed request at the end of the chain.
   Request& Add(uint64_t wr_id);
 
-  // Gives the last request its Sges. `never_none`: some providers (siw) refuse receives without
-  // any; one empty Sge stands in.
+  // Sets the last request's. `never_none`: one empty Sge stands in for none, which siw refuses in
+  // receives.
   void SetSges(absl::Span<const Sge> sges, bool never_none);
 
   Request* first() { return requests_.data(); }
-  // Returns how many requests a call took that ended with `error` and named `bad` as the first that
-  // it refused. If it names none it has all of them: the provider's doorbell failed, because the
-  // queue pair ended meanwhile.
+  // Returns how many a call took that ended with `error` and refused `bad` first: all if it names
+  // none, as the doorbell failed when the queue pair ended.
   size_t Accepted(int error, const Request* bad) const {
     return error == 0 || bad == nullptr ? size_ : static_cast<size_t>(bad - requests_.data());
   }

@@ -35,7 +35,7 @@ int ProviderQueuePair::Walk(const ibv_qp_attr& attributes, int mask, Walker* wal
   const bool resets = moves && attributes.qp_state == IBV_QPS_RESET;
   if (walker != nullptr && !walker->MayWalk()) return ECANCELED;
   if (queue_pair_ == nullptr) {
-    if (ends) ended_.store(true, std::memory_order_release);  // it will not be made
+    if (ends) ended_.store(true, std::memory_order_release);
     return ECANCELED;
   }
   if (ended() && !ends && !resets) return ECANCELED;

@@ -1,13 +1,12 @@
 // ProviderQueuePair is the provider's ibv_qp of one queue pair, shared by the loop's thread and the
 // one that connects (call_thread.h), which both make and walk it.
 //
-// One call at a time is under way. So dropping a queue pair waits only for the running call: after
-// Destroy the provider is asked for nothing any more, though another thread still holds this.
-// Posting and polling are the loop's alone, and take no lock here.
+// One call at a time runs: dropping a queue pair waits only for that, and after Destroy the
+// provider is not called, whoever still holds this. Posting and polling are the loop's alone,
+// without a lock.
 //
-// Law: after a step to Error only steps to Error and Reset follow. So a dropped connection cannot
-// bring its queue pair back to life.
-// Thread rule: from any thread.
+// Law: after a step to Error only steps to Error and Reset follow.
+// Thread rule: any thread.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -23,19 +22,19 @@ namespace tokamak::verbs::ibv {
 
 class ProviderQueuePair final {
  public:
-  // A connection's right to walk it.
+  // A connection's right to walk.
   class Walker final {
    public:
-    // Takes the right back, without waiting. Returns true if it was used, so the queue pair may
-    // have left Init, or is about to; a step to Error then comes behind that one.
+    // Takes the right back, without waiting. Returns true if it was used: the queue pair has left
+    // Init or is about to, and a step to Error comes behind that.
     bool Stop() {
       stopped_ = true;
       return walked_;
     }
 
-    // Returns whether it still has the right, and uses it.
+    // Uses the right; returns false if it was taken back.
     bool MayWalk() {
-      walked_ = true;  // first: either this or Stop sees what the other wrote
+      walked_ = true;  // first: this or Stop sees the other's write
       return !stopped_;
     }
 
@@ -44,22 +43,22 @@ class ProviderQueuePair final {
     std::atomic<bool> walked_{false};
   };
 
-  // Memory that `wanted` names outlives Destroy.
+  // Memory named by `wanted` outlives Destroy.
   ProviderQueuePair(ibv_pd* domain, const ibv_qp_init_attr& wanted, const Step& init)
       : domain_(domain), wanted_(wanted), init_(init) {}
   ProviderQueuePair(const ProviderQueuePair&) = delete;
   ProviderQueuePair& operator=(const ProviderQueuePair&) = delete;
 
-  // Calls ibv_create_qp and steps to Init, unless another call did. All callers get the same
-  // answer. kCancelled: it went to Error, or was destroyed, before.
+  // Calls ibv_create_qp and steps to Init, once, with the same answer for all. kCancelled: it went
+  // to Error, or was destroyed, before.
   absl::Status Make();
   bool tried() const { return tried_.load(std::memory_order_acquire); }        // true once Make has an answer
-  uint32_t number() const { return number_.load(std::memory_order_acquire); }  // once it is made
+  uint32_t number() const { return number_.load(std::memory_order_acquire); }  // once made
 
-  // For the thread that calls Destroy, once it is made: until then it does not change.
+  // Once made, for the thread that calls Destroy: constant until then.
   ibv_qp* get() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return queue_pair_; }
 
-  // Calls ibv_modify_qp. Returns 0, or an errno, positive. ECANCELED, asking nobody: its walker was
+  // Calls ibv_modify_qp. Returns a positive errno, or 0. ECANCELED, without a call: its walker was
   // stopped, it has ended, or it is gone or not made.
   int Walk(const ibv_qp_attr& attributes, int mask, Walker* walker = nullptr);
 
@@ -67,15 +66,14 @@ class ProviderQueuePair final {
   bool ended() const { return ended_.load(std::memory_order_acquire); }  // true after a step to Error
   bool lost() const { return lost_.load(std::memory_order_acquire); }    // true if its device is gone
 
-  // Calls ibv_destroy_qp, if it was made. Returns 0, or an errno. The provider is asked for nothing
-  // after.
+  // Calls ibv_destroy_qp, if it was made, and nothing after. Returns an errno, or 0.
   int Destroy();
 
  private:
   ibv_pd* const domain_;
   ibv_qp_init_attr wanted_;
   Step init_;
-  base::Mutex mutex_;  // held during each call except ibv_destroy_qp, which waits for events that may take it
+  base::Mutex mutex_;  // held during calls except ibv_destroy_qp, which waits for events that may take it
   absl::Status made_ ABSL_GUARDED_BY(mutex_);
   bool destroyed_ ABSL_GUARDED_BY(mutex_) = false;
   ibv_qp* queue_pair_ ABSL_GUARDED_BY(mutex_) = nullptr;

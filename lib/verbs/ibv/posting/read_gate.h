@@ -1,10 +1,9 @@
 // ReadGate holds the requests of a send queue until the READs before them have come, for a provider
 // with broken fences (Quirks::breaks_fences): a READ passes while fewer are on their way than the
-// peer serves, any other request while there is none. So all requests that the provider holds may
-// start at once, and complete in order.
+// peer serves, any other request while there is none. So the provider's may all start at once, and
+// complete in order.
 //
-// Requests are copied with their Sges and, if they are inline, with their bytes, into memory that
-// is allocated once.
+// Copies requests, Sges and inline bytes into memory allocated once.
 //
 // Laws: requests pass in the order of Add; READs on their way <= those given to Open; waiting
 // requests <= depth.
@@ -20,7 +19,7 @@
 
 namespace tokamak::verbs::ibv {
 
-// A READ that brings no byte.
+// Returns true for a READ of no byte.
 bool IsEmptyRead(const SendRequest& request);
 
 class ReadGate final {
@@ -34,24 +33,21 @@ class ReadGate final {
   ReadGate(const ReadGate&) = delete;
   ReadGate& operator=(const ReadGate&) = delete;
 
-  // Lets requests pass from now on, with at most `reads` READs on their way; 0 counts as 1. Before,
-  // none passes.
+  // Lets requests pass, with at most `reads` READs on their way; 0 counts as 1. Starts closed.
   void Open(uint32_t reads);
 
-  // Drops the waiting requests; nothing passes any more.
+  // Drops the waiting requests, too.
   void Close();
 
   // Takes a checked request (CheckSend); fewer than depth wait.
   void Add(const SendRequest& request, uint64_t position);
 
-  // Returns the first that waits, if it may pass now; otherwise null. Valid until depth more were
-  // added.
+  // Returns the first, if it may pass now, or null. Valid until depth more were added.
   const Waiting* Next() const;
 
-  // The request of Next has passed.
   void Pass();
 
-  // A READ that had passed has come. An empty READ never counts.
+  // Counts one that had passed; not empty READs.
   void ReadCame();
 
   bool empty() const { return added_ == passed_; }

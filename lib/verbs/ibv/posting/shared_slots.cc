@@ -27,8 +27,7 @@ void SharedSlots::Back(uint32_t slot) {
   free_.push_back(slot);
 }
 
-// It takes receives from now on, and the device gives them out in order: none that was posted
-// before one that has completed.
+// The device gives receives out in order: none posted before one that has completed.
 void SharedSlots::AddOwner(uint32_t number) { owners_[number] = released_; }
 
 void SharedSlots::RemoveOwner(uint32_t number) {

@@ -1,14 +1,12 @@
 // SharedSlots are the receives posted to a shared receive queue and not polled yet.
 //
-// The device takes receives in order and finishes them in any, so each has a slot, and the slot's
-// number travels in its wr_id. A slot is free again when its own completion was polled; room is
-// counted by the latest polled one, see verbs.h. So there are twice as many slots as the queue is
-// deep: a slow one does not hold up the others.
+// The device takes receives in order and finishes them in any, so each has a slot, its number in
+// the wr_id, until its completion was polled. Room is counted by the latest polled one, see
+// verbs.h; twice the depth in slots keeps a slow one from holding up the others.
 //
-// Some providers drop a queue pair's completions with it, without naming their receives. A queue
-// pair finishes its receives in the order in which it took them, so it holds none from before the
-// latest that it finished; a receive that no queue pair can hold was lost with one that is gone,
-// and its slot is free again.
+// Some providers drop a queue pair's completions with it. A queue pair finishes its receives in
+// order, so it holds none from before its latest; a slot that none can hold was lost with a gone
+// one, and is free.
 //
 // Law: a receive that a queue pair may still finish keeps its slot.
 // Thread rule: the thread of the queue pairs that draw from it.
@@ -28,18 +26,18 @@ class SharedSlots final {
 
   uint32_t depth() const { return depth_; }
 
-  // Takes the slot of the next receive; returns false if there is none, or no room. Back undoes the
-  // latest Takes, the last one first.
+  // Takes the next receive's slot; returns false if there is none, or no room. Back undoes the
+  // latest Takes, last first.
   [[nodiscard]] bool Take(uint64_t id, uint32_t* slot);
   void Back(uint32_t slot);
 
-  // A queue pair draws from now on; or was reset, and has forgotten its receives.
+  // A queue pair draws from now on, or again after a reset.
   void AddOwner(uint32_t number);
-  // A queue pair is gone, and all of its completions that were not lost have been released.
+  // It is gone, and its completions, unless lost, are released.
   void RemoveOwner(uint32_t number);
 
-  // The slot's completion of queue pair `owner` is handed out, or forgotten. Returns the id; none
-  // if nothing is posted there.
+  // The slot's completion is handed out, or forgotten. Returns the id; none if nothing is posted
+  // there.
   std::optional<uint64_t> Release(uint32_t slot, uint32_t owner);
 
  private:

@@ -25,7 +25,7 @@ std::string FirstLine(const std::string& path) {
   return line;
 }
 
-// Returns 3 for "mlx5_comp3@pci:0000:3b:00.0" and for "mlx5_comp3"; -1 for any other name.
+// Returns 3 for "mlx5_comp3@pci:0000:3b:00.0" and "mlx5_comp3"; else -1.
 int VectorOf(absl::string_view interrupt) {
   constexpr absl::string_view kMark = "_comp";
   const size_t mark = interrupt.find(kMark);
@@ -36,7 +36,7 @@ int VectorOf(absl::string_view interrupt) {
   return vector;
 }
 
-// Reads where it really goes; older kernels and some controllers only name where it may go.
+// Reads where it goes; some kernels and controllers only name where it may go.
 std::vector<int> ProcessorsOf(const std::string& root, absl::string_view interrupt) {
   const std::string folder = absl::StrCat(root, "/proc/irq/", interrupt, "/");
   const std::vector<int> effective = os::ParseProcessors(FirstLine(folder + "effective_affinity_list"));

@@ -1,9 +1,8 @@
 // WorkRing is the requests posted to one queue and not polled yet: the program's ids, and so how
 // much room is left.
 //
-// Requests are numbered by position; the provider carries the position through its wr_id, so a
-// completion tells exactly how far the queue has come, though unsignaled requests before it never
-// complete. Depths are strict: providers round them up, we do not.
+// The wr_id is the position, so a completion also frees the unsignaled ones before it. Depths are
+// strict, unlike providers'.
 //
 // Law: posted() - released() <= depth().
 // Thread rule: the queue pair's thread.
@@ -16,13 +15,13 @@
 
 namespace tokamak::verbs::ibv {
 
-// Marks the wr_id of receives; the rest of it is the position, or the slot of a shared queue.
+// Marks the wr_id of receives; the rest is the position, or the slot of a shared queue.
 constexpr uint64_t kReceiveMark = uint64_t{1} << 63;
 
-// The success that is reported to the program for a provider's success.
+// Reported to the program for a provider's success.
 enum class Telling : uint8_t {
   kAsIs,
-  kNothing,  // none: it did not ask
+  kNothing,  // it did not ask
   kRead,     // a READ: the provider was given another request for it
 };
 
@@ -35,8 +34,8 @@ class WorkRing final {
   uint64_t released() const { return released_; }
   uint32_t room() const { return depth_ - static_cast<uint32_t>(posted_ - released_); }
 
-  // Notes the id of the request `ahead` after the last one posted, ahead < room(), and returns its
-  // position; Commit posts the first `count` of those noted.
+  // Notes the id of the request `ahead` < room() after the last posted, and returns its position;
+  // Commit posts the first `count`.
   uint64_t Note(uint32_t ahead, uint64_t id, Telling telling = Telling::kAsIs) {
     const uint64_t position = posted_ + ahead;
     entries_[position & mask_] = {id, telling};
@@ -44,15 +43,14 @@ class WorkRing final {
   }
   void Commit(uint32_t count) { posted_ += count; }
 
-  // Returns false for a position that is not posted, or was released already.
+  // True if posted, not released.
   bool Holds(uint64_t position) const { return position >= released_ && position < posted_; }
   uint64_t id(uint64_t position) const { return entries_[position & mask_].id; }
   Telling telling(uint64_t position) const { return entries_[position & mask_].telling; }
 
-  // The completion at `position` was polled: it and all before it are free.
+  // Polled: `position` and all before it are free.
   void Release(uint64_t position) { released_ = std::max(released_, position + 1); }
 
-  // The queue was reset.
   void Clear() { released_ = posted_; }
 
  private:

@@ -8,12 +8,11 @@
 
 namespace tokamak::verbs::ibv {
 
-// The state that the thread and the handle of one search share.
 struct RouteSearches::Shared {
   std::atomic<bool> ended{false};  // true: the thread only returns
   base::Mutex mutex;
-  base::Signal* signal ABSL_GUARDED_BY(mutex) = nullptr;  // null once the search was dropped
-  absl::Status result ABSL_GUARDED_BY(mutex);             // set before the signal is raised
+  base::Signal* signal ABSL_GUARDED_BY(mutex) = nullptr;  // null once dropped
+  absl::Status result ABSL_GUARDED_BY(mutex);             // set before the signal
 };
 
 class RouteSearches::Handle final : public Search {

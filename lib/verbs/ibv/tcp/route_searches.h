@@ -1,9 +1,8 @@
 // RouteSearches find out the ways to peers before queue pairs need them.
 //
-// RoCE: the kernel asks for a peer's hardware address (ARP) when a queue pair goes to
-// ReadyToReceive, and that call waits for a second if nobody answers. On a loop, one cut cable
-// would stop all other transfers. So a thread for each peer asks before; then the kernel knows the
-// address, and the queue pair's step is quick.
+// RoCE: the step to ReadyToReceive asks for the peer's hardware address (ARP), a second long if
+// nobody answers: on a loop one cut cable would stop all transfers. So a thread for each peer asks
+// before.
 //
 // Law: `found` runs once, in a later task of its loop, and not after its Search was dropped.
 // Thread rule: Start from any thread, on the loop that it names; a Search is dropped on its loop's
@@ -24,14 +23,13 @@
 
 namespace tokamak::verbs::ibv {
 
-// Asks for the way to a peer. May wait; from any thread. Errors: there is none.
+// May wait; from any thread. Errors: there is no way.
 using FindRoute = std::function<absl::Status(const PeerPort& peer)>;
 
 class RouteSearches final {
  public:
-  // The most searches at once.
   static constexpr size_t kMaxSearches = 32;
-  // The delay before a caller that got none tries again.
+  // Delay before a caller that got none tries again.
   static constexpr base::Duration kRetry = base::Milliseconds(10);
 
   class Search {
@@ -40,12 +38,12 @@ class RouteSearches final {
   };
 
   explicit RouteSearches(FindRoute find) : find_(std::move(find)) {}
-  // Waits for those under way.
+  // Waits for running searches.
   ~RouteSearches();
   RouteSearches(const RouteSearches&) = delete;
   RouteSearches& operator=(const RouteSearches&) = delete;
 
-  // Returns null if kMaxSearches are under way.
+  // Null: kMaxSearches are running.
   std::unique_ptr<Search> Start(base::EventLoop& loop, const PeerPort& peer,
                                 std::function<void(const absl::Status&)> found);
 
@@ -59,7 +57,7 @@ class RouteSearches final {
 
   const FindRoute find_;
   base::Mutex mutex_;
-  std::vector<Running> running_ ABSL_GUARDED_BY(mutex_);  // the next Start joins those that have ended
+  std::vector<Running> running_ ABSL_GUARDED_BY(mutex_);  // joined by the next Start once ended
 };
 
 }  // namespace tokamak::verbs::ibv

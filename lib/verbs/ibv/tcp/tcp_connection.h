@@ -4,13 +4,10 @@
 //   active    kConnecting -> kAsked -> kSearching -> kUp -> kOver
 //   passive   kAnswered -> kUp -> kOver
 //
-// kSearching, over RoCE: the peer accepted, and a thread finds out the way to it
-// (route_searches.h). A listener has done the same for the passive side. Neither shows that the
-// other's way works.
+// kSearching, over RoCE: the peer accepted, and a thread searches its route (route_searches.h), as
+// a listener does for the passive side. Neither shows that the other's way works.
 //
-// Law: one kEstablished at most, then one kDisconnected at most; or one kRejected or kUnreachable;
-// nothing after any end.
-// Thread rule: the loop's of its queue pair.
+// Law: as RdmaConnection's. Thread rule: the loop's of its queue pair.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +26,6 @@
 
 namespace tokamak::verbs::ibv {
 
-// Our side of a connection that is made by hand.
 struct TcpOffer {
   LocalPort port;
   uint32_t psn = 0;  // the first that we send
@@ -49,7 +45,7 @@ class TcpConnection final : public Connection, private TcpLine::Owner {
   // Starts the active side. Failures are events. `routes` is null if routes need no search.
   void Start(const Address& from, std::shared_ptr<RouteSearches> routes);
 
-  // Starts the passive side: `socket` brought `ask`. Takes over the socket; a failure has rejected
+  // Starts the passive side on `socket`, which brought `ask`; takes it over. A failure has rejected
   // the peer.
   absl::Status Accept(os::FileDescriptor socket, const TcpHello& ask);
 
@@ -75,21 +71,20 @@ class TcpConnection final : public Connection, private TcpLine::Owner {
   const Address peer_;
   const ReliabilityOptions wanted_;
   const base::Time until_;
-  TcpHello hello_;  // our part of every message
+  TcpHello hello_;  // in every message
 
   Phase phase_ = Phase::kNew;
-  bool walked_ = false;  // true if the queue pair has left Init
+  bool walked_ = false;  // true once out of Init
   uint32_t path_mtu_ = 0;
   std::shared_ptr<RouteSearches> routes_;  // of the active side, or null
   std::unique_ptr<RouteSearches::Search> search_;
   std::optional<TcpLine> line_;
   base::Timer deadline_;
-  base::Timer failed_;  // reports a failure inside a call after it
-  base::Timer again_;   // retries a search that has to wait for its turn
+  base::Timer failed_;  // a failure inside a call
+  base::Timer again_;   // a search's next try
 };
 
-// Draws the queue pair's first PSN: 24 bits that no earlier connection's late packets are likely to
-// match.
+// Draws a first PSN, 24 bits, that late packets of earlier connections are unlikely to match.
 uint32_t DrawPsn();
 
 }  // namespace tokamak::verbs::ibv

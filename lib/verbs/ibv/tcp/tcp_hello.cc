@@ -9,7 +9,7 @@
 namespace tokamak::verbs::ibv {
 namespace {
 
-// The offset of each field.
+// Offsets.
 constexpr size_t kMark = 0;
 constexpr size_t kVersion = 4;
 constexpr size_t kKind = 5;

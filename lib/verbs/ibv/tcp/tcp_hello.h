@@ -7,7 +7,7 @@
 //     kReady    ------------------->       both are in ReadyToSend: connected
 //     the TCP connection stays open; its end, by either side or by the network, ends the connection
 //
-// The other side is untrusted: a message that does not decode ends the line.
+// Untrusted: a message that does not decode ends the line.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ struct TcpHello {
   LinkKind link = LinkKind::kRoce;
   uint32_t queue_pair_number = 0;  // 24 bits
   uint32_t psn = 0;                // the first that this side sends, 24 bits
-  PeerPort port;                   // of this side
+  PeerPort port;                   // this side's
   uint32_t path_mtu = kMinMtu;     // bytes: the most that this side takes; in kAccept the settled one
   uint8_t reads_served = 0;
   uint8_t reads_outstanding = 0;

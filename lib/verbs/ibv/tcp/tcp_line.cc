@@ -89,7 +89,7 @@ void TcpLine::OnEvents(uint32_t) {
   owner_.OnLineUp();
 }
 
-// Takes one message at most, since the owner may drop this. The loop calls again for the rest.
+// Takes one message at most, since the owner may drop this; the loop calls again.
 void TcpLine::Read() {
   const ssize_t got = recv(socket_.get(), bytes_.data() + size_, bytes_.size() - size_, MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;

@@ -1,8 +1,7 @@
 // TcpLine carries TcpHellos over one TCP connection on a loop, and reports its end.
 //
-// A side sends two messages at most, which any socket's buffer holds: so nothing is queued, and a
-// socket that takes no more is lost. Keep-alive probes notice a vanished host within
-// kLongestSilence.
+// A side sends two messages at most, which any socket's buffer holds: nothing is queued, a full
+// socket is lost. Keep-alive probes notice a vanished host within kLongestSilence.
 //
 // Thread rule: the loop's.
 #pragma once
@@ -37,18 +36,18 @@ class TcpLine final {
     ~Owner() = default;
   };
 
-  // Begins to connect a line from `from` (its port is not used) to `to`. Errors: the system's.
+  // Begins a line from `from`, at any port, to `to`. Errors: the system's.
   static absl::StatusOr<os::FileDescriptor> Connect(const Address& from, const Address& to);
 
-  // `socket` does not block. `connecting`: it comes from Connect, and OnLineUp will follow.
+  // `socket` does not block. `connecting`: from Connect, OnLineUp follows.
   TcpLine(os::EpollLoop& loop, os::FileDescriptor socket, bool connecting, Owner& owner);
   TcpLine(const TcpLine&) = delete;
   TcpLine& operator=(const TcpLine&) = delete;
 
-  // kUnavailable: the line is lost; OnLineLost is not called for it.
+  // kUnavailable: the line is lost; no OnLineLost follows.
   absl::Status Send(const TcpHello& hello);
 
-  // Gives the socket up, with its unread bytes.
+  // Gives up the socket, with its unread bytes.
   os::FileDescriptor Release();
 
  private:
@@ -59,7 +58,7 @@ class TcpLine final {
   bool connecting_;
   Owner& owner_;
   TcpHelloBytes bytes_{};
-  size_t size_ = 0;  // bytes of bytes_ received so far
+  size_t size_ = 0;  // received of bytes_
   os::FdWatch watch_;
 };
 

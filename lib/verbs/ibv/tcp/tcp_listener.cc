@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kBacklog = 128;
 
-// Tries once: the peer reads it or is gone. The socket is closed behind it.
+// Tries once, then closes the socket.
 void SendReject(os::FileDescriptor socket, const TcpHello& ask, absl::Span<const uint8_t> private_data) {
   TcpHello reject;
   reject.kind = TcpHello::Kind::kReject;
@@ -68,7 +68,7 @@ void TcpRequest::Reject(absl::Span<const uint8_t> private_data) {
   if (socket_.valid()) SendReject(Answer(), ask_, private_data);
 }
 
-// A peer that connected and has not sent its request yet, or whose route is being searched.
+// A peer whose request, or route, is awaited.
 class TcpListener::HalfOpen final : private TcpLine::Owner {
  public:
   HalfOpen(TcpListener& listener, os::FileDescriptor socket, const Address& peer)
@@ -78,11 +78,11 @@ class TcpListener::HalfOpen final : private TcpLine::Owner {
         deadline_(listener.loop_.RunAfter(kAskDeadline, [this] { listener_.Drop(this); })) {}
 
   const Address& peer() const { return peer_; }
-  // Later bytes wait in the socket for its next owner.
+  // Later bytes wait in the socket.
   void Heard() { socket_ = line_.Release(); }
   os::FileDescriptor Release() { return std::move(socket_); }
 
-  // Waits for its turn if too many searches run already.
+  // Waits for its turn if too many run.
   void Search(RouteSearches& routes, const TcpHello& ask) {
     search_ = routes.Start(listener_.loop_, ask.port,
                            [this, ask](const absl::Status& found) { listener_.OnRoute(this, ask, found); });
@@ -114,7 +114,7 @@ absl::StatusOr<std::unique_ptr<TcpListener>> TcpListener::Listen(os::EpollLoop& 
   SocketAddress where = ToSocketAddress(address);
   os::FileDescriptor socket(::socket(where.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket.valid()) return ErrnoStatus(errno, "socket");
-  const int yes = 1;  // a port whose last connections the kernel still remembers is free
+  const int yes = 1;  // frees a port whose last connections the kernel remembers
   PCHECK(setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) == 0);
   if (bind(socket.get(), where.get(), where.size) != 0 || listen(socket.get(), kBacklog) != 0) {
     const int error = errno;
@@ -154,7 +154,7 @@ void TcpListener::AcceptSome() {
         watch_.SetEvents(0);
         retry_ = loop_.RunAfter(kRetryAccept, [this] { watch_.SetEvents(EPOLLIN); });
       }
-      return;  // EAGAIN: no more. Other errors are those of a peer that is gone.
+      return;  // EAGAIN, or a peer's that is gone
     }
     const std::optional<Address> peer = FromSocketAddress(from.get());
     if (!peer || !HasRoomFor(*peer)) continue;

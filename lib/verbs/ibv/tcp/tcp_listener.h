@@ -1,10 +1,9 @@
 // Listening for --cm tcp: TcpListener, and TcpRequest for each peer that asked.
 //
-// A peer that connects has kAskDeadline to send its request and to be found (route_searches.h); one
-// that cannot be reached is rejected. At most kMaxHalfOpen peers are at that, and kMaxHalfOpenOfOne
-// of one address, so no host alone keeps the others out; more are closed at once. A presented
-// request is a socket that nobody watches, so it outlives its listener and may be answered from the
-// loop of any queue pair.
+// A peer has kAskDeadline to send its request and to be found (route_searches.h), else it is
+// rejected. At most kMaxHalfOpen are at that, kMaxHalfOpenOfOne of one address, so no host keeps
+// the others out; more are closed at once. A presented request is an unwatched socket: it outlives
+// its listener, and any queue pair's loop may answer.
 #pragma once
 
 #include <atomic>
@@ -32,12 +31,12 @@ constexpr size_t kMaxHalfOpenOfOne = 64;  // of one address, with any ports
 static_assert(kMaxHalfOpenOfOne < kMaxHalfOpen);
 static_assert(kMaxHalfOpenOfOne >= kMaxUnanswered, "what a host asks at once may all be presented");
 
-// Returns our side of a connection with these options, as the device is now. From any thread.
+// As the device is now. From any thread.
 using MakeTcpOffer = std::function<TcpOffer(const ConnectOptions& options)>;
 
 class TcpRequest final : public CountedRequest {
  public:
-  // Counts itself among the unanswered.
+  // Counts itself in `unanswered`.
   TcpRequest(MakeTcpOffer make_offer, std::shared_ptr<std::atomic<size_t>> unanswered, os::FileDescriptor socket,
              const Address& peer, const TcpHello& ask);
   ~TcpRequest() override;
@@ -45,7 +44,7 @@ class TcpRequest final : public CountedRequest {
   const Address& peer() const override { return peer_; }
   absl::Span<const uint8_t> private_data() const override { return ask_.private_data_span(); }
 
-  // A failure, except for wrong options or a wrong queue pair, rejects the peer.
+  // A failure, except for wrong options or queue pairs, rejects the peer.
   absl::StatusOr<std::unique_ptr<Connection>> Accept(QueuePair& queue_pair, const ConnectOptions& options,
                                                      ConnectionHandler handler) override;
   void Reject(absl::Span<const uint8_t> private_data) override;
@@ -75,7 +74,7 @@ class TcpListener final : public Listener {
 
  private:
   static constexpr int kAcceptsPerTurn = 16;
-  static constexpr base::Duration kRetryAccept = base::Milliseconds(100);  // when no descriptors are left
+  static constexpr base::Duration kRetryAccept = base::Milliseconds(100);  // without free descriptors
 
   class HalfOpen;
 

@@ -14,12 +14,12 @@ namespace tokamak::verbs::ibv {
 struct DeviceName {
   std::string device;                 // as ibv_devices lists it
   uint8_t port = 0;                   // from 1; 0: the first that is active
-  std::optional<uint32_t> gid_index;  // none: the best of the port's table, see gid.h
+  std::optional<uint32_t> gid_index;  // none: the best, see gid.h
 
   std::string ToString() const;
 };
 
-// kInvalidArgument shows the form of a name.
+// kInvalidArgument shows a name's form.
 absl::StatusOr<DeviceName> ParseDeviceName(absl::string_view text);
 
 }  // namespace tokamak::verbs::ibv

@@ -10,16 +10,15 @@
 
 namespace tokamak::verbs::ibv {
 
-// `error` is an errno value; some providers return it negated. `call` names the failed call,
-// "ibv_create_qp" say. The text has the system's words and, if there is one, the remedy.
+// `error`: an errno, negated by some providers; `call`: "ibv_create_qp" say. The text has the
+// system's words and any remedy.
 absl::Status ErrnoStatus(int error, absl::string_view call);
 
-// The same for locking memory: ENOMEM names the present RLIMIT_MEMLOCK and how to raise it.
-// `bytes`: the size to be locked.
+// Maps errors of locking `bytes` of memory: ENOMEM names RLIMIT_MEMLOCK and how to raise it.
 absl::Status RegistrationStatus(int error, uint64_t bytes);
 
-// Maps statuses of reliable datagrams, contexts and tag matching, which cannot come from our queue
-// pairs, to kGeneral.
+// Maps statuses that our queue pairs cannot have (reliable datagrams, contexts, tag matching) to
+// kGeneral.
 CompletionStatus ToCompletionStatus(ibv_wc_status status);
 
 }  // namespace tokamak::verbs::ibv

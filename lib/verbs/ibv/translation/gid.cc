@@ -43,7 +43,7 @@ const char* ScopeText(Scope scope) {
   return "address";
 }
 
-// Returns the reason why an entry is not to be used at all, or nothing.
+// Empty: usable.
 std::string Objection(LinkKind link, const GidEntry& entry) {
   if (IsEmpty(entry.gid)) return "empty";
   if (entry.index > UINT8_MAX) return "beyond the 256 that a queue pair can name";
@@ -55,7 +55,7 @@ std::string Objection(LinkKind link, const GidEntry& entry) {
   return "";
 }
 
-// Returns whether the first of two usable entries is the better one.
+// True if `a` is better; both are usable.
 bool Better(LinkKind link, const GidEntry& a, const GidEntry& b) {
   if (link == LinkKind::kRoce && ScopeOf(a.gid) != ScopeOf(b.gid)) return ScopeOf(a.gid) < ScopeOf(b.gid);
   return a.index < b.index;
@@ -119,7 +119,7 @@ const char* ToString(GidType type) {
 std::string GidText(const Gid& gid) {
   Address address;
   address.ip = gid;
-  std::string text = address.ToString();  // without a port: "10.0.0.1", and IPv6 without brackets
+  std::string text = address.ToString();  // without a port, and IPv6 without brackets
   return text;
 }
 

@@ -1,8 +1,7 @@
 // Inventory reads libibverbs' facts about the devices of this machine, without making anything on
 // them: for diagnosis.
 //
-// Opening a device is a system call into its driver, and may wait for as long as the driver likes;
-// a caller that cannot wait asks from a process that can be ended.
+// Opening a device enters its driver, which may not return: ask from a process that can be ended.
 // Thread rule: any thread.
 #pragma once
 
@@ -14,14 +13,13 @@
 
 namespace tokamak::verbs::ibv {
 
-// Lists, by name, the devices that libibverbs finds a provider for. Errors: the kernel has no
-// verbs, or may not be asked.
+// Names the devices with a provider. Errors: the kernel has no verbs, or may not be asked.
 absl::StatusOr<std::vector<std::string>> ListDevices();
 
 struct PortInventory {
   uint8_t number = 0;
   bool active = false;
-  uint32_t active_mtu = 0;  // bytes, as the port is configured now
+  uint32_t active_mtu = 0;  // bytes, as configured now
   uint32_t max_mtu = 0;     // bytes
 };
 
@@ -31,8 +29,8 @@ struct DeviceInventory {
   std::vector<PortInventory> ports;
 };
 
-// Opens `name` and asks. kNotFound: libibverbs has no such device, the text names those it has;
-// kPermissionDenied: it may not be opened; else the provider's error.
+// kNotFound: no such device, the text names all; kPermissionDenied: it may not be opened; else the
+// provider's error.
 absl::StatusOr<DeviceInventory> Inspect(const std::string& name);
 
 }  // namespace tokamak::verbs::ibv

@@ -1,6 +1,5 @@
 // Quirks are deviations of providers from libibverbs' promises that we have to mind, by the vendor
-// that a device names. Found with Linux 6.1 and rdma-core 44; docs/verbs.md has the consequences of
-// each.
+// that a device names. Found with Linux 6.1 and rdma-core 44; docs/verbs.md has the consequences.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -10,57 +9,53 @@
 namespace tokamak::verbs::ibv {
 
 struct Quirks {
-  // rdma_rxe checks accesses through a memory window against the bounds of the region below, not
-  // the window's (check_rkey in rxe_resp.c), and takes back no key that a peer hands back. That is
-  // no window.
+  // rdma_rxe checks accesses through a window against the region's bounds (check_rkey in
+  // rxe_resp.c), and takes back no key that a peer hands back.
   bool windows_are_open = false;
 
-  // rdma_rxe now and then leaves out the bytes of a request that it repeats while it is on its way.
+  // rdma_rxe sometimes leaves out bytes of a request that it repeats while it is on its way.
   bool gets_lost_in_repeats = false;
 
-  // siw's library takes one of the places in which the kernel offers it a queue's memory for
-  // "none", see context.cc.
+  // siw's library takes one place of a queue's memory for "none", see context.cc.
   bool forbids_a_place = false;
 
-  // siw raises no event for a solicited receive while it is armed for these alone
-  // (siw_rqe_complete): it has to be armed for all.
+  // siw raises no event for a solicited receive while armed for these alone (siw_rqe_complete): arm
+  // for all.
   bool forgets_solicited = false;
 
-  // siw answers a READ of any region of the queue pair's domain, with the right or without
-  // (siw_qp_sq_proc_tx).
+  // siw answers a READ of any region of the domain, with the right or without (siw_qp_sq_proc_tx).
   bool reads_any_region = false;
 
   // siw keeps a queue pair's rights and checks none (siw_proc_write, siw_init_rresp).
   bool ignores_queue_pair_rights = false;
 
-  // siw checks a region when a request begins to leave it, and when the first bytes of a READ come
-  // for it (siw_check_sgl_tx, siw_proc_rresp), and keeps its pages until that has ended. For a SEND
-  // or WRITE it checks each piece that comes, and ibv_dereg_mr does not wait for the one that
-  // another processor is at (siw_proc_write).
+  // siw checks a region when a request begins to leave it, or a READ's first bytes come
+  // (siw_check_sgl_tx, siw_proc_rresp), and keeps its pages until the end. It checks each piece of
+  // a SEND or WRITE, but ibv_dereg_mr does not wait for another processor's (siw_proc_write).
   bool finishes_what_has_begun = false;
 
-  // siw hands the program's own pages to TCP when a request of this many bytes is not signaled
-  // (siw_qp_prepare_tx), and TCP may send them, again even, after a later request has completed and
-  // the program has written into them. So it has to be signaled. 0: no.
+  // siw hands the program's pages to TCP when a request of this many bytes is not signaled
+  // (siw_qp_prepare_tx); TCP may send them, even again, after a later request has completed and
+  // they were rewritten. So it has to be signaled. 0: no.
   uint32_t borrows_unsignaled_from = 0;
 
-  // siw's library refuses a receive without Sges, and leaves a send without any those of the
-  // request that was in its place before (push_send_wqe): an empty READ would write there. So each
-  // has one Sge at least, an empty one.
+  // siw's library refuses a receive without Sges, and leaves an empty send those of the request
+  // before in its place (push_send_wqe): an empty READ would write there. So each has one Sge, if
+  // empty.
   bool needs_a_piece = false;
 
   // siw answers an empty READ that had to wait with as many bytes as it sent before, from there
-  // (siw_activate_tx), and the reader ends the connection. So such a READ never gets to the wire.
+  // (siw_activate_tx), and the reader ends the connection. So none gets to the wire.
   bool garbles_empty_reads = false;
 
-  // siw keeps a request that waits for READs, fenced or beyond those agreed, in the one place that
-  // it sends from: its answers to the peer's READs wait behind it, for ever if the peer's do the
-  // same; and when the socket has room again it is sent whether the READs have come or not
-  // (siw_qp_llp_write_space, siw_sq_resume). Without a fence, requests after a READ complete before
-  // it. So it gets no request that has to wait.
+  // siw keeps a request that waits for READs, fenced or beyond those agreed, in its one place for
+  // sending: answers to the peer's READs wait behind it, a deadlock if the peer's do too; and room
+  // in the socket sends it whether the READs have come or not (siw_qp_llp_write_space,
+  // siw_sq_resume). Without a fence, requests complete before an earlier READ. So it gets none that
+  // has to wait.
   bool breaks_fences = false;
 
-  // True if completions come that the program did not ask for, and have to be taken as they come.
+  // True if completions come unasked, to be taken as they come.
   bool completes_unasked() const { return borrows_unsignaled_from != 0 || breaks_fences; }
 };
 

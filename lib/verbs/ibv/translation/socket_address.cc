@@ -7,7 +7,7 @@
 namespace tokamak::verbs::ibv {
 namespace {
 
-constexpr size_t kIpv4Offset = 12;  // of an IPv4 address inside its IPv4-mapped form
+constexpr size_t kIpv4Offset = 12;  // in the IPv4-mapped form
 
 }  // namespace
 

@@ -19,7 +19,7 @@ struct SocketAddress {
 
 SocketAddress ToSocketAddress(const Address& address);
 
-// Returns nothing for a family that is not IP's.
+// Returns nothing for other families than IP's.
 std::optional<Address> FromSocketAddress(const sockaddr* address);
 
 }  // namespace tokamak::verbs::ibv

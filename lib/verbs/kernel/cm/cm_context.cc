@@ -17,8 +17,7 @@
 namespace tokamak::verbs::kernel {
 namespace {
 
-// Ids and memberships have one number space for all channels, since they may move from one to
-// another.
+// One number space, as ids and memberships move between channels.
 uint32_t NextHandle() {
   static uint32_t last = 0;
   return ++last;
@@ -36,8 +35,7 @@ CmContext::CmContext(const std::vector<UserDevice*>& devices, std::function<CmCo
 
 CmContext::~CmContext() { ids_.clear(); }
 
-// Shares one description with the program, which decides whether it blocks; harmless, as only we
-// read it, and only when there is an event.
+// The program decides whether it blocks; we read it only when there is an event.
 int CmContext::MakeDescriptor() const {
   const int descriptor = fcntl(count_.get(), F_DUPFD_CLOEXEC, 0);
   if (descriptor >= 0) fcntl(descriptor, F_SETFL, 0);
@@ -99,7 +97,7 @@ int CmContext::Execute(const void* buffer, size_t size) {
   }
 }
 
-// As the kernel does, takes requests that are shorter or longer than it knows.
+// Takes shorter and longer requests.
 template <typename Request>
 int CmContext::Get(const void* buffer, size_t size, Request* request) const {
   *request = Request();
@@ -176,7 +174,7 @@ int CmContext::DestroyId(const void* buffer, size_t size) {
   std::deque<Event> unread;
   TakeEvents([id](const Event& event) { return event.id == id; }, &unread);
   const uint32_t reported = id->events_reported;
-  // Requests that the program has not seen go with the listening id.
+  // Its requests that the program has not seen go along.
   for (const Event& event : unread) {
     if (event.event.event == static_cast<uint32_t>(CmEvent::kConnectRequest)) ids_.erase(event.event.id);
   }
@@ -280,7 +278,7 @@ int CmContext::InitAttributes(const void* buffer, size_t size) {
   return Put(request.response, attributes, sizeof(attributes));
 }
 
-// Accepts the type of service, reuse of addresses and paths, on which nothing here depends.
+// Type of service, reuse of addresses and paths have no effect.
 int CmContext::SetOption(const void* buffer, size_t size) {
   rdma_ucm_set_option request;
   if (const int error = Get(buffer, size, &request)) return error;

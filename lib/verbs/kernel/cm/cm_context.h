@@ -1,11 +1,9 @@
 // CmContext is an event channel of librdmacm: one opened /dev/infiniband/rdma_cm, with the ids made
 // through it. It carries out the commands that the kernel's takes by write() (rdma/rdma_user_cm.h).
 //
-// The descriptor counts the waiting events, so a program may poll it; it gets one with a command,
-// not by reading.
+// The descriptor counts the waiting events, to be polled; a command fetches one.
 //
-// Errors are errno values, 0 is success.
-// Thread rule: one lock's.
+// Errors are errno values, 0 is success. Thread rule: one lock's.
 #pragma once
 
 #include <cstddef>
@@ -24,21 +22,20 @@ namespace tokamak::verbs::kernel {
 
 class CmContext final : public CmEvents {
  public:
-  // Most ids of one channel.
+  // The most ids of a channel.
   static constexpr size_t kMaxIds = 65536;
-  // Most memberships in multicast groups of one channel.
+  // The most memberships in multicast groups.
   static constexpr size_t kMaxMemberships = 65536;
 
-  // `find` returns the channel of a descriptor, for ids that move. `devices` outlive it.
+  // `find` returns a descriptor's channel, for ids that move. `devices` outlive it.
   CmContext(const std::vector<UserDevice*>& devices, std::function<CmContext*(int descriptor)> find);
   ~CmContext();
 
   bool valid() const { return count_.valid(); }
-  // Returns the channel's descriptor for the program; -1 without one.
+  // Returns one for the program; -1 without one.
   int MakeDescriptor() const;
 
-  // EAGAIN: the command asks for an event, and there is none. The caller waits for the descriptor,
-  // unless it may not block, and tries again.
+  // EAGAIN: no event. The caller waits for the descriptor, if it may block, and retries.
   int Execute(const void* buffer, size_t size);
 
   void Raise(CmId& id, const rdma_ucm_event_resp& event) override;
@@ -47,14 +44,13 @@ class CmContext final : public CmEvents {
 
  private:
   struct Event {
-    CmId* id;  // the id whose events_reported it raises
+    CmId* id;  // raises its events_reported
     rdma_ucm_event_resp event;
   };
 
-  // A membership in a multicast group.
   struct Membership {
     CmId* id;
-    uint32_t events_reported;  // that the program has taken
+    uint32_t events_reported;  // to the program
   };
 
   template <typename Request>

@@ -1,13 +1,10 @@
-// CmId is an rdma_cm_id as the kernel has it: an end that is bound, listens, asks or is asked. This
-// part handles addresses; ConnectedCmId asks for a connection, DatagramCmId for the queue pair that
-// takes datagrams. It knows the program's queue pair only by its number: the program's librdmacm
-// changes that pair's state itself, with the attributes of QueuePairAttributes.
+// CmId is an rdma_cm_id as the kernel has it: an end that is bound, listens, asks or is asked.
+// ConnectedCmId asks for a connection, DatagramCmId for the queue pair that takes datagrams. The
+// program's queue pair is a number here: librdmacm changes its state, by QueuePairAttributes.
 //
-// Addresses are the program's: an id that resolved or was bound to one of a device belongs to that
-// device.
+// Addresses are the program's: an id with a device's belongs to that device.
 //
-// Errors are errno values, 0 is success.
-// Thread rule: one lock's.
+// Errors are errno values, 0 is success. Thread rule: one lock's.
 #pragma once
 
 #include "lib/verbs/kernel/program/rxe_abi.h"
@@ -26,7 +23,7 @@ namespace tokamak::verbs::kernel {
 
 class CmId;
 
-// Kinds of events: enum rdma_cm_event_type of rdma_cma.h, which conflicts with the ABI's header.
+// rdma_cm_event_type, as rdma_cma.h conflicts with the ABI's header.
 enum class CmEvent : uint32_t {
   kAddressResolved = 0,
   kAddressError = 1,
@@ -40,12 +37,11 @@ enum class CmEvent : uint32_t {
   kMulticastJoin = 12,
 };
 
-// Destination of an id's events: the program's event channel that it belongs to.
 class CmEvents {
  public:
   virtual void Raise(CmId& id, const rdma_ucm_event_resp& event) = 0;
 
-  // Makes the handle of a new id for a peer's request; 0 if there are too many.
+  // Returns 0 if there are too many.
   virtual uint32_t NewHandle() = 0;
   virtual void Adopt(std::unique_ptr<CmId> id) = 0;
 
@@ -65,11 +61,10 @@ class CmId {
   uint64_t uid() const { return uid_; }
   void MoveTo(CmEvents& events) { events_ = &events; }
 
-  // The queue pairs' acknowledgement timeout, as a time code (lib/verbs/time_codes.h).
+  // As a time code (lib/verbs/time_codes.h).
   static constexpr uint8_t kMostAckTimeout = 31;
   void set_ack_timeout(uint8_t code) { ack_timeout_ = code; }
 
-  // Events that the program has taken.
   uint32_t events_reported = 0;
 
   int Bind(const sockaddr* address);
@@ -81,11 +76,10 @@ class CmId {
   virtual int Reject(const rdma_ucm_reject& rejection) = 0;
   virtual int Disconnect() = 0;
 
-  // The program's queue pair will join the group, as the membership of these names: an event brings
-  // its address.
+  // Joins it, for the program's queue pair: an event brings the group's address.
   virtual int Join(const sockaddr* group, uint32_t membership, uint64_t uid) = 0;
 
-  // Fills in the attributes that bring the queue pair to `state`, as far as known. EINVAL: not yet.
+  // Fills in what is known for `state`. EINVAL: not yet.
   virtual int QueuePairAttributes(uint32_t state, ib_uverbs_qp_attr* attributes) const = 0;
   rdma_ucm_query_route_resp Route() const;
 
@@ -97,7 +91,7 @@ class CmId {
     kRouteResolved,
     kListening,
     kAsking,
-    kAnswered,  // the peer's answer came, and has to be confirmed
+    kAnswered,  // to be confirmed
     kAsked,     // by the peer
     kAccepted,
     kConnected,
@@ -112,22 +106,21 @@ class CmId {
 
   static constexpr uint8_t kOnlyPort = 1;
 
-  // Returns a port at which nobody listens.
   virtual absl::StatusOr<uint16_t> ChoosePort(soft::SoftConnectionManager& manager) const REQUIRES_NIC_MUTEX = 0;
 
-  // Listens at a device; a port of 0 is chosen.
+  // Listens; a port of 0 is chosen.
   virtual int Open(UserDevice& device, uint16_t* port, std::unique_ptr<Port>* opened) = 0;
 
-  // Call it before anything that the ports call is gone.
+  // Must be called before anything that the ports call is gone.
   void CloseAll() { ports_.clear(); }
 
-  // The request is from `peer`, at a port of `device`.
+  // Takes a request by `peer`, at a port of `device`.
   void BecomeAsked(UserDevice& device, uint16_t port, const Address& peer);
 
   rdma_ucm_event_resp MakeEvent(CmEvent type, int status = 0) const;
   void Raise(CmEvent type, int status = 0) { events_->Raise(*this, MakeEvent(type, status)); }
 
-  // EINVAL: a family other than the Internet's.
+  // EINVAL: not the Internet's.
   static int ToAddress(const sockaddr* from, Address* to);
   static ib_uverbs_ah_attr Towards(const Address& address);
 
@@ -135,7 +128,7 @@ class CmId {
   const std::vector<UserDevice*>& devices_;
   uint64_t uid_;
   State state_ = State::kIdle;
-  uint8_t ack_timeout_ = 19;  // the kernel's manager's default for queue pairs: 2.1 s
+  uint8_t ack_timeout_ = 19;  // the kernel's default: 2.1 s
   Address source_;            // ip and port; unspecified until bound
   Address destination_;       // the same
   UserDevice* device_ = nullptr;

@@ -22,7 +22,7 @@ soft::AnyData ToData(const uint8_t* bytes, size_t length) {
   return data;
 }
 
-// Seen from the program: it may have as many outstanding as its peer serves. (rdma_get_cm_event(3))
+// Exchanged for the program. (rdma_get_cm_event(3))
 template <typename Message>
 void TellReads(const Message& message, rdma_ucm_conn_param* connection) {
   connection->initiator_depth = message.responder_resources;
@@ -127,7 +127,7 @@ int ConnectedCmId::Accept(const rdma_ucm_conn_param& parameters, uint64_t uid) {
   if (state_ != State::kAsked) return EINVAL;
   uid_ = uid;
   offer_ = Offer(parameters);
-  // The asking side decides the number of retries.
+  // The asking side's.
   offer_.reliability.retry_count = request_->req.retry_count;
   absl::Status accepted;
   device_->nic().WithManager([&](soft::SoftConnectionManager& manager) REQUIRES_NIC_MUTEX {
@@ -184,7 +184,7 @@ int ConnectedCmId::Connect(const rdma_ucm_conn_param& parameters) {
   return 0;
 }
 
-// The peer may have been faster: as in the kernel, that is no error.
+// No error if the peer was faster, as in the kernel.
 int ConnectedCmId::Disconnect() {
   if (state_ == State::kOver) return 0;
   if (state_ != State::kConnected && state_ != State::kAccepted && state_ != State::kAnswered) return EINVAL;
@@ -195,7 +195,7 @@ int ConnectedCmId::Disconnect() {
   return 0;
 }
 
-// Does nothing once the connection is over.
+// No effect once the connection is over.
 void ConnectedCmId::WatchOverPeer(uint32_t queue_pair) {
   if (device_->neighbours() == nullptr) return;
   peer_watch_ = device_->neighbours()->WatchOver(destination_, queue_pair, [this] { Disconnect(); });

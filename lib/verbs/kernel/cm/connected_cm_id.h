@@ -1,8 +1,7 @@
 // ConnectedCmId is a CmId of RDMA_PS_TCP: an end of a connection of reliable connected queue pairs.
-// If the peer's process dies, that counts as its disconnecting (Neighbours).
+// The death of the peer's process is its disconnect (Neighbours).
 //
-// Errors are errno values, 0 is success.
-// Thread rule: one lock's.
+// Errors are errno values, 0 is success. Thread rule: one lock's.
 #pragma once
 
 #include "lib/verbs/kernel/cm/cm_id.h"
@@ -61,10 +60,10 @@ class ConnectedCmId final : public CmId, public soft::ConnectionOwner {
   void WatchOverPeer(uint32_t queue_pair);
 
   uint32_t own_psn_ = 0;
-  std::optional<soft::PendingRequest> request_;    // the asking peer's
+  std::optional<soft::PendingRequest> request_;    // the peer's
   std::optional<soft::ConnectionState> peer_;      // from the peer's answer on
   soft::ConnectionOffer offer_;                    // ours, once made
-  std::unique_ptr<Neighbours::Watch> peer_watch_;  // while connected to a NIC of this machine
+  std::unique_ptr<Neighbours::Watch> peer_watch_;  // on this machine
 };
 
 }  // namespace tokamak::verbs::kernel

@@ -1,9 +1,8 @@
 // Neighbours reports when another NIC of this machine is gone, as its process has ended in any way.
-// A kernel closes the devices of a killed process, and sends its goodbye (DREQ); here nobody is
-// left to do so.
+// A kernel would say goodbye (DREQ) for a killed process.
 //
-// Each NIC listens under a name (soft/shm/names.h), and a socket that is connected there ends with
-// it. NICs of other machines, and a kernel's, have no name here: they are not watched.
+// Each NIC listens under a name (soft/shm/names.h), and a socket connected there ends with it. NICs
+// of other machines, and a kernel's, have none: not watched.
 //
 // Thread rule: one loop's.
 #pragma once
@@ -22,8 +21,7 @@ namespace tokamak::verbs::kernel {
 
 class Neighbours final {
  public:
-  // Time for which packets of a NIC may still be on their way after its end, which is reported
-  // after that.
+  // Delay of the report, for the NIC's packets on their way.
   static constexpr base::Duration kLastWords = base::Milliseconds(100);
 
   // Dropping it ends the watch: no callback runs after.
@@ -34,9 +32,8 @@ class Neighbours final {
 
   explicit Neighbours(os::EpollLoop& loop) : loop_(loop) {}
 
-  // `gone` runs once, on the loop, when the NIC at `address` with this queue pair is gone. The port
-  // is ignored. Returns null if there is no such NIC on this machine, or this process has no
-  // descriptors. The watch must not outlive the loop.
+  // `gone` runs once, on the loop, when the NIC at `address`, any port, with this queue pair is
+  // gone. Null: no such NIC here, or no descriptors. The loop outlives the watch.
   std::unique_ptr<Watch> WatchOver(const Address& address, uint32_t queue_pair, std::function<void()> gone);
 
  private:
@@ -46,7 +43,7 @@ class Neighbours final {
   void ForgetUnwatched();
 
   os::EpollLoop& loop_;
-  std::map<std::string, std::weak_ptr<Neighbour>> neighbours_;  // by the name of the NIC
+  std::map<std::string, std::weak_ptr<Neighbour>> neighbours_;  // by NIC name
 };
 
 }  // namespace tokamak::verbs::kernel

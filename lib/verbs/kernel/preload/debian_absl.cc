@@ -1,7 +1,6 @@
 // The few objects of Debian's static Abseil that cannot be part of a shared object, written again.
 //
-// These libraries are compiled for programs (-fPIE): they address their thread-local variables and
-// stderr in ways that only a program can. These functions are linked in their place.
+// With -fPIE they address thread-local variables and stderr as only a program can.
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -49,7 +48,7 @@ int64_t cordz_should_profile_slow(SamplingState& state) {
 ABSL_NAMESPACE_END
 }  // namespace absl
 
-// Only for Abseil's last words before it aborts, which are lost.
+// For Abseil's last words before it aborts, which are lost.
 extern "C" {
 #undef stderr
 FILE* stderr = nullptr;

@@ -28,8 +28,8 @@ using tokamak::verbs::kernel::preload::RunningKernel;
 
 bool TakesCommands(Kind kind) { return kind == Kind::kDevice || kind == Kind::kManager || kind == Kind::kInherited; }
 
-// Carries out a command. Returns 0, or an errno value. As in the kernel (ib_safe_file_access()), a
-// process that has not opened the device itself gets EACCES.
+// Returns an errno, or 0. EACCES for a process that has not opened the device itself, as
+// ib_safe_file_access().
 int Command(int descriptor, const void* buffer, size_t size) {
   if (KindOf(descriptor) == Kind::kInherited) return EACCES;
   tokamak::verbs::kernel::Kernel* const kernel = RunningKernel();
@@ -63,7 +63,7 @@ EXPORT ssize_t read(int descriptor, void* buffer, size_t size) {
   return REAL(read)(descriptor, buffer, size);
 }
 
-// Refused, so rdma-core takes the command interface of write().
+// Refused: rdma-core then writes commands.
 EXPORT int ioctl(int descriptor, unsigned long request, ...) noexcept {  // NOLINT(runtime/int): as declared
   va_list arguments;
   va_start(arguments, request);
@@ -76,7 +76,7 @@ EXPORT int ioctl(int descriptor, unsigned long request, ...) noexcept {  // NOLI
   return REAL(ioctl)(descriptor, request, argument);
 }
 
-// Refused, so rdma-core looks for devices in /sys.
+// Refused: rdma-core then looks in /sys.
 EXPORT int socket(int domain, int type, int protocol) noexcept {
   if (domain == AF_NETLINK && protocol == NETLINK_RDMA) {
     errno = EPROTONOSUPPORT;
@@ -85,7 +85,7 @@ EXPORT int socket(int domain, int type, int protocol) noexcept {
   return REAL(socket)(domain, type, protocol);
 }
 
-// To the program, our own descriptors are not open.
+// Our own descriptors are not open to the program.
 EXPORT int close(int descriptor) {
   if (IsHidden(descriptor)) {
     errno = EBADF;
@@ -108,14 +108,14 @@ EXPORT void closefrom(int first) noexcept {
   const int closed =
       CloseAround(from, UINT_MAX, [](unsigned begin, unsigned end) { return REAL(close_range)(begin, end, 0); });
   if (closed == 0) return;
-  // A kernel, or a sandbox, without close_range().
+  // Without close_range(), in a kernel or sandbox.
   const auto limit = static_cast<unsigned>(sysconf(_SC_OPEN_MAX));
   for (unsigned descriptor = from; descriptor < limit; ++descriptor) {
     if (!IsHidden(static_cast<int>(descriptor))) REAL(close)(static_cast<int>(descriptor));
   }
 }
 
-// A number in use is one that another thread has just been given.
+// A number in use was just given to another thread.
 EXPORT int dup2(int from, int to) noexcept {
   if (IsHidden(to) && from != to) {
     errno = EBUSY;

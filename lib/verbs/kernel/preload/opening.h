@@ -9,11 +9,9 @@
 
 namespace tokamak::verbs::kernel::preload {
 
-// As open(): returns a descriptor, or -1 with errno. Trouble of the device's network is reported
-// once.
+// Works as open(). Trouble of the device's network is reported once.
 int OpenDeviceFile(const DeviceFile& file, int flags);
 
-// Returns the index of the descriptor's uverbs device.
 size_t DeviceIndexOf(int descriptor);
 
 }  // namespace tokamak::verbs::kernel::preload

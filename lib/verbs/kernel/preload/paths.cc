@@ -18,7 +18,6 @@ constexpr char kDevices[] = "/dev/infiniband";
 constexpr char kUverbs[] = "/dev/infiniband/uverbs";
 constexpr char kManager[] = "/dev/infiniband/rdma_cm";
 
-// Major number of the misc device that rdma_cm is here.
 constexpr unsigned kMiscMajor = 10;
 constexpr unsigned kManagerMinor = 58;
 
@@ -39,7 +38,7 @@ SystemPath::SystemPath(const char* path) : path_(path) {
 }
 
 void SystemPath::Map(const char* folder, const char* below) {
-  // A program that begins to look for devices finds all files.
+  // About to look for devices: needs all files.
   const std::string ours = SysfsFolder(/*whole=*/std::strcmp(path_, folder) == 0);
   if (ours.empty()) return;
   const int length = std::snprintf(mapped_, sizeof(mapped_), "%s%s", ours.c_str(), below);

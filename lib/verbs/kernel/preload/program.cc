@@ -29,19 +29,18 @@
 namespace tokamak::verbs::kernel::preload {
 namespace {
 
-// Bound of descriptors that can be ours. A program with as many has raised its limits far.
+// Above it none is ours.
 constexpr int kMostDescriptors = 1 << 20;
 
-// In memory that costs nothing until it is written.
+// Costs no memory until written.
 std::array<std::atomic<uint8_t>, kMostDescriptors> kinds;
-std::atomic<int> last_kind{-1};  // the highest descriptor that was ever ours
+std::atomic<int> last_kind{-1};  // highest that was ever ours
 
-// Made once, and never destroyed.
 struct Once {
   pid_t owner = 0;
   base::Mutex mutex;
   bool tried ABSL_GUARDED_BY(mutex) = false;
-  const Options* options ABSL_GUARDED_BY(mutex) = nullptr;  // null if they are invalid
+  const Options* options ABSL_GUARDED_BY(mutex) = nullptr;  // null if invalid
   std::vector<Identity> devices ABSL_GUARDED_BY(mutex);     // of options
   Kernel* kernel ABSL_GUARDED_BY(mutex) = nullptr;
   SysfsTree* tree ABSL_GUARDED_BY(mutex) = nullptr;
@@ -49,11 +48,10 @@ struct Once {
   std::atomic<bool> log{false};
 };
 Once* once = nullptr;
-std::atomic<Kernel*> running{nullptr};  // once->kernel, for frequent use
+std::atomic<Kernel*> running{nullptr};  // once->kernel
 pthread_once_t once_made = PTHREAD_ONCE_INIT;
 
-// Replaces the memory of rings that the child shares with the parent by zeros: to a poster such a
-// queue is full, to a poller empty.
+// Leaves zeros in place of rings shared with the parent: full to a poster, empty to a poller.
 void LeaveInheritedRings() {
   std::FILE* const mappings = std::fopen("/proc/self/maps", "re");
   if (mappings == nullptr) return;
@@ -70,7 +68,7 @@ void LeaveInheritedRings() {
   std::fclose(mappings);
 }
 
-// Closes the parent's sockets by which others find it: they stay the parent's alone.
+// Leaves the parent's sockets, by which others find it, to it.
 void CloseInheritedPorts(const Kernel& kernel) {
   DIR* const folder = opendir("/proc/self/fd");
   if (folder == nullptr) return;
@@ -81,10 +79,9 @@ void CloseInheritedPorts(const Kernel& kernel) {
   closedir(folder);
 }
 
-// After a fork the child has neither the NIC's thread nor the memory behind the parent's rings: it
-// opens devices of its own, or none, and is refused at the inherited ones. (ibv_fork_init(3)) It
-// takes no lock: this is the child's only thread, and the mutex stays locked for ever if another
-// thread of the parent held it.
+// The child has neither the NIC's thread nor the memory behind the parent's rings: it opens devices
+// of its own, and is refused at the inherited ones. (ibv_fork_init(3)) No lock: this is the only
+// thread, and a mutex held by another of the parent's stays locked for ever.
 void AfterForkInChild() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   const os::NoCancellation no_cancellation;
   for (int descriptor = 0; descriptor <= last_kind.load(); ++descriptor) {
@@ -129,11 +126,11 @@ std::string FolderForFiles() {
   return "/tmp";
 }
 
-// True in a process that shares our memory, but is not us: the child of vfork(), until it executes.
+// True in the child of vfork(), in our memory, until it executes.
 bool IsForeign(const Once& state) { return state.owner != getpid(); }
 
-// Reads the options, once. To list devices needs no kernel: a program that only lists, such as a
-// shell, gets no thread and next to no descriptors.
+// Once. Listing devices needs no kernel: a program that only lists, such as a shell, gets no thread
+// and next to no descriptors.
 void ReadOptions(Once& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
   if (std::exchange(state.tried, true)) return;
   const char* const text = std::getenv(kOptionsVariable);
@@ -170,7 +167,7 @@ __attribute__((destructor)) void OnExit() {
 
 }  // namespace tokamak::verbs::kernel::preload
 
-// A released descriptor is the program's, or nobody's, until it is assigned again.
+// A released one is anybody's.
 extern "C" void tokamak_on_descriptor(int descriptor, bool owned) noexcept {
   using tokamak::verbs::kernel::preload::Kind;
   tokamak::verbs::kernel::preload::SetKind(descriptor, owned ? Kind::kHidden : Kind::kOther);
@@ -210,7 +207,7 @@ void SetKind(int descriptor, Kind kind) {
   kinds[static_cast<size_t>(descriptor)].store(static_cast<uint8_t>(kind), std::memory_order_relaxed);
 }
 
-// The child of a vfork() has descriptors of its own, in our memory.
+// A vfork()'s child has its own.
 bool IsHidden(int descriptor) { return KindOf(descriptor) == Kind::kHidden && !IsForeign(Get()); }
 
 void Forget(int descriptor) {

@@ -13,7 +13,7 @@
 namespace tokamak::verbs::kernel::preload {
 namespace {
 
-// /etc/libibverbs.d, unless rdma-core was built for another place.
+// /etc/libibverbs.d by default.
 constexpr char kProviders[] = "/libibverbs.d";
 constexpr char kOurProvider[] = "/rxe.driver";
 

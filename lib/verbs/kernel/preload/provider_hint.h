@@ -5,8 +5,8 @@
 
 namespace tokamak::verbs::kernel::preload {
 
-// The program lists `folder`. If that is libibverbs' list of providers, which it reads once it has
-// found devices that it does not know, and ours is not in it, prints a hint, once.
+// Hints once, when the program lists libibverbs' providers in `folder`, as it does for unknown
+// devices, and ours is missing.
 void HintAtProvider(const char* folder);
 
 }  // namespace tokamak::verbs::kernel::preload

@@ -1,7 +1,7 @@
 // The C library's own functions, behind those of ours that have their names.
 //
-// REAL(open)(path, flags) calls the next function of that name after ours. It is looked up at the
-// first use: programs call before any constructor of ours has run.
+// REAL(open)(path, flags) looks the next one up at its first use: programs call before our
+// constructors.
 //
 // Thread rule: any thread.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace tokamak::verbs::kernel::preload {
 
-// `kHolder` is a type for each name.
+// One `Holder` for each name.
 template <typename Function, typename Holder>
 Function* FindReal(const char* name) {
   static std::atomic<Function*> found{nullptr};

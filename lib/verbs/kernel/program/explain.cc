@@ -99,7 +99,6 @@ constexpr Name kStates[] = {
     {IBV_QPS_SQD, "SQD"},     {IBV_QPS_SQE, "SQE"},   {IBV_QPS_ERR, "ERR"},
 };
 
-// Names of bits.
 constexpr Name kAccess[] = {
     {IBV_ACCESS_LOCAL_WRITE, "local_write"},
     {IBV_ACCESS_REMOTE_WRITE, "remote_write"},
@@ -144,7 +143,7 @@ std::string Result(int error, const std::string& made) {
   return absl::StrCat(" = ", made.empty() ? "0" : made);
 }
 
-// Returns the program's request; zeros where it is shorter.
+// Zeros where it is shorter.
 template <typename T>
 T Request(const Command& command) {
   T request;
@@ -186,7 +185,6 @@ std::string ModifyWords(const ib_uverbs_modify_qp& request) {
   return text;
 }
 
-// Formats the arguments, without the response's address.
 std::string Arguments(const Command& command) {
   switch (command.number()) {
     case IB_USER_VERBS_CMD_QUERY_PORT:
@@ -274,7 +272,6 @@ std::string Arguments(const Command& command) {
   }
 }
 
-// Formats the results of a successful command.
 std::string Made(const Command& command) {
   switch (command.number()) {
     case IB_USER_VERBS_CMD_ALLOC_PD:

@@ -13,10 +13,8 @@
 
 namespace tokamak::verbs::kernel {
 
-// Formats a command that was carried out, with an errno value as its result.
 std::string Explain(const Command& command, int error);
 
-// The same for a command to the connection manager.
 std::string ExplainManager(const void* buffer, size_t size, int error);
 
 }  // namespace tokamak::verbs::kernel

@@ -110,8 +110,7 @@ std::string Options::ToString() const {
   return absl::StrJoin(items, ",");
 }
 
-// Connecting a datagram socket sends no packet; it only looks the route up. (192.0.2.0/24 is for
-// documentation and belongs to nobody.)
+// Connecting a datagram socket only looks the route up. 192.0.2.0/24 is for documentation.
 Address DefaultAddress() {
   Address loopback;
   loopback.ip = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1};
@@ -125,7 +124,7 @@ Address DefaultAddress() {
   socklen_t length = sizeof(own);
   if (getsockname(socket_fd.get(), reinterpret_cast<sockaddr*>(&own), &length) != 0) return loopback;
   Address address = soft::FromSocketAddress(own);
-  address.port = 0;  // the port is temporary
+  address.port = 0;  // temporary
   return address;
 }
 

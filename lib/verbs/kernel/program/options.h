@@ -21,21 +21,19 @@ namespace tokamak::verbs::kernel {
 constexpr char kOptionsVariable[] = "TOKAMAK_VERBS";
 
 struct Options {
-  // address=IP[+IP...]: one device at each. Empty: one at DefaultAddress().
+  // address=IP[+IP...]: one device each. Empty: DefaultAddress().
   std::vector<Address> addresses;
-  // shm: packets go through memory to programs of this machine only; the addresses need not be of
-  // any interface.
+  // shm: through memory, for this machine only; the addresses need no interface.
   bool shared_memory = false;
-  // pcap=FILE: the packets of each process go to FILE.PID.
+  // pcap=FILE: into FILE.PID of each process.
   std::string pcap;
-  // log: errors of ours go to standard error.
+  // log: errors to standard error.
   bool log = false;
-  // explain: each command to a device goes to standard error, as a line.
+  // explain: commands as lines to standard error.
   bool explain = false;
-  // counters: what each device carried goes to standard error, as a line, when the process ends.
+  // counters: the devices' lines to standard error, at the process's end.
   bool counters = false;
-  // loss=SHARE, corrupt=SHARE, delay=TIME, seed=NUMBER: of packets that the process sends. Each
-  // device has faults of its own.
+  // loss=SHARE, corrupt=SHARE, delay=TIME, seed=NUMBER: of sent packets, for each device.
   soft::FabricFaults faults;
   // error-at=N[:STATUS], port-down=AFTER[:FOR].
   RequestFault request_fault;
@@ -46,10 +44,10 @@ struct Options {
   std::string ToString() const;  // for Parse
 };
 
-// Returns the address that this machine uses towards others, 127.0.0.1 if none.
+// Returns this machine's address towards others; 127.0.0.1 if none.
 Address DefaultAddress();
 
-// Returns the name of the interface that has `address`; "lo" if none.
+// Returns "lo" if there is none.
 std::string InterfaceOf(const Address& address);
 
 }  // namespace tokamak::verbs::kernel

@@ -14,25 +14,25 @@
 
 namespace tokamak::verbs::kernel {
 
-// One send request fails, as on hardware: it completes with `status` once those before it have,
-// without being carried out, and its queue pair is in Error.
+// Completes one send request with `status`, in its turn but not carried out; its queue pair is in
+// Error.
 struct RequestFault {
-  uint64_t number = 0;  // in the order of the process's devices taking them, from 1; 0 is none
+  uint64_t number = 0;  // in the order taken by the process's devices, from 1; 0: none
   CompletionStatus status = CompletionStatus::kRetryExceeded;
 
-  // "N" or "N:STATUS". kInvalidArgument lists the statuses.
+  // Parses "N" or "N:STATUS". kInvalidArgument lists the statuses.
   static absl::StatusOr<RequestFault> Parse(absl::string_view text);
   std::string ToString() const;  // for Parse
 };
 
-// The port of the first device goes down, and carries no packet.
+// The first device's, which carries no packet meanwhile.
 struct PortFault {
-  base::Duration after;  // since the process opened the device; zero: it stays up
-  base::Duration lasts;  // then it is up again; zero: it stays down
+  base::Duration after;  // since opening the device; zero: stays up
+  base::Duration lasts;  // then up again; zero: stays down
 
   bool any() const { return after > base::Duration(); }
 
-  // "AFTER" or "AFTER:FOR", times above zero.
+  // Parses "AFTER" or "AFTER:FOR", times above zero.
   static absl::StatusOr<PortFault> Parse(absl::string_view text);
   std::string ToString() const;  // for Parse
 };

@@ -1,9 +1,9 @@
 // Reports to the thread sanitizer the order that the indices of rings make between a program and
 // its device.
 //
-// The program's side of a ring is rdma-core's provider, which is built without the sanitizer: it
-// sees only our loads and stores of an index, and would report the program's use of its memory
-// after a completion. In other builds these do nothing. Thread rule: any thread.
+// rdma-core's provider, built without the sanitizer, is the program's side: its memory use after a
+// completion would be reported. No effect in other builds.
+// Thread rule: any thread.
 #pragma once
 
 #if defined(__SANITIZE_THREAD__)
@@ -17,7 +17,7 @@ struct ProgramOrder {
   static constexpr bool kTold = true;
   static inline char of_program, of_device;
 
-  // Before the program's call stores an index, and after our load of it.
+  // Before the program's call stores an index; after our load of it.
   static void ProgramStores() { __tsan_release(&of_program); }
   static void DeviceLoads() { __tsan_acquire(&of_program); }
   // The other direction.

@@ -1,14 +1,11 @@
 // ProgramPages checks that the program's memory is still as registered: a program may have unmapped
 // or protected it, or cut off the file behind it. A kernel has pinned its pages; here an access
-// would end the process. So the NIC asks before each access, and a request fails as if its key were
-// invalid.
+// would end the process. So the NIC asks before, and a request fails as if its key were invalid.
 //
-// The check touches each page, or writes there, which costs some ten nanoseconds more than to write
-// unchecked. If that faults, the signal (SIGSEGV or SIGBUS) leads back to the check; all others go
-// on to the handler before ours.
+// Touching pages, or writing, costs some ten nanoseconds more. A fault's signal (SIGSEGV or SIGBUS)
+// leads back here; others go on to the handler before ours.
 //
-// Other memory that the program has mapped at the same place is not noticed. Thread rule: any
-// thread.
+// Other memory mapped at the same place is not noticed. Thread rule: any thread.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +17,8 @@ namespace tokamak::verbs::kernel {
 
 class ProgramPages final : public soft::HostMemory {
  public:
-  // Installs our handler for these signals, once. A program that takes them later, and does not
-  // hand on foreign ones, is ended as before.
+  // Acts once. A later handler that does not hand on foreign signals ends the program, as without
+  // us.
   static void TakeFaults();
 
   bool MayRead(const uint8_t* memory, size_t length) const override;

@@ -1,14 +1,13 @@
 // ProviderRing is a queue in memory shared with a program's provider library (librxe): work
 // requests one way, completions the other (rxe_queue_buf in rdma/rdma_user_rxe.h).
 //
-// The program can write all of it at any time. So sizes are kept here, an index is masked whenever
-// it is read, and an element is copied before it is looked at.
+// The program can write all of it at any time: sizes are kept here, each index read is masked, and
+// an element is copied before it is looked at.
 //
 //   consumer_index            producer_index
 //        |  filled               |  free            one element always stays free
 //
-// Thread rule: the program uses one end in threads of its own; the other end is ours, under one
-// lock.
+// Thread rule: the program uses one end in its threads; the other is ours, under one lock.
 #pragma once
 
 #include <atomic>
@@ -23,13 +22,11 @@ namespace tokamak::verbs::kernel {
 
 class ProviderRing final {
  public:
-  // Makes a ring of at least `least` elements of `element_size` bytes, see capacity(). Null without
-  // memory.
+  // Has at least `least` elements, see capacity(), of `element_size` bytes. Null without memory.
   static std::unique_ptr<ProviderRing> Make(RingMemory& memory, uint32_t least, uint32_t element_size);
 
-  // Most elements in it.
   uint32_t capacity() const { return mask_; }
-  // Where the program maps it.
+  // For the program's mmap.
   const mminfo& place() const { return block_->place(); }
 
   uint32_t Next(uint32_t index) const { return (index + 1) & mask_; }

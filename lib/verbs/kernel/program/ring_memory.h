@@ -1,6 +1,5 @@
 // RingMemory is the memory that one opened device shares with its program: a memfd. The program's
-// descriptor of the device is a descriptor of it, so the provider's mmap() of the device is an
-// ordinary one.
+// device descriptor is one of it, for the provider's ordinary mmap().
 //
 // Thread rule: one lock's. Blocks may outlive it.
 #pragma once
@@ -14,7 +13,7 @@
 
 namespace tokamak::verbs::kernel {
 
-// Prefix of the name of its mappings in /proc/PID/maps.
+// Name prefix of its mappings in /proc/PID/maps.
 constexpr char kRingMapping[] = "/memfd:tokamak-uverbs";
 
 class RingMemory final {
@@ -40,11 +39,10 @@ class RingMemory final {
   // Null without memory or a descriptor.
   static std::unique_ptr<RingMemory> Make();
 
-  // Returns zeros, page-aligned; null without memory. A dropped block's memory is freed, its place
-  // is not used again.
+  // Returns zeros, page-aligned; null without memory. A dropped block's place is not used again.
   std::unique_ptr<Block> Allocate(size_t size);
 
-  // Returns another descriptor of the memory, closed on exec; -1 without one.
+  // Returns one closed on exec; -1 without one.
   int Duplicate() const;
 
  private:

@@ -12,30 +12,28 @@
 
 namespace tokamak::verbs::kernel {
 
-// Returns the kernel's answer for a failed call of ours. (docs/verbs.md, Errors of calls)
+// Maps as docs/verbs.md says (Errors of calls).
 int ErrnoOf(const absl::Status& status);
 
-// Translates the known access rights of the ABI (IB_UVERBS_ACCESS_*); the caller checks the others.
+// Maps the known IB_UVERBS_ACCESS_*; the caller checks the others.
 Access AccessOf(uint32_t flags);
 
-// Returns whether a region may be given these rights: known, or optional and so ignored.
-// (ib_check_mr_access)
+// Returns true for known rights, and optional, ignored ones. (ib_check_mr_access)
 bool IsRegionAccess(uint32_t flags);
 
-// ibv_wc_status.
+// Returns ibv_wc_status.
 uint32_t StatusNumber(CompletionStatus status);
 
-// ibv_wc_opcode.
+// Returns ibv_wc_opcode.
 uint32_t OpcodeNumber(CompletionOpcode opcode);
 
-// Longest time, 2.4 hours, used for the specification's "wait for ever" (0).
+// 2.4 hours, for the specification's "wait for ever" (0).
 constexpr uint8_t kLongestTimeout = 31;
 
-// ibv_mtu, 1 to 5, from bytes and back; 0 if invalid.
+// Map bytes to ibv_mtu, 1 to 5, and back; 0 if invalid.
 uint8_t MtuNumber(uint32_t bytes);
 uint32_t MtuBytes(uint8_t number);
 
-// Returns a completion in the providers' form.
 ib_uverbs_wc ToWorkCompletion(const Completion& completion, uint64_t request);
 
 // A RoCE v2 GID is an IP address.
