@@ -1,7 +1,7 @@
-// Answers runs callbacks later, in the order they were added, in one task, so that none runs inside
-// the call that took it.
+// Answers runs callbacks later, in order, in one task, so that none runs inside the call that took
+// it.
 //
-// Dropping an answer's handle removes it; dropping Answers drops them all, also from inside one.
+// Dropping a handle removes its answer; dropping Answers, also from inside one, drops all.
 // Thread rule: one loop.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace tokamak::base {
 
 class Answers final {
  public:
-  // `loop` must outlive it.
+  // `loop` outlives it.
   explicit Answers(EventLoop& loop) : loop_(loop) {}
   Answers(const Answers&) = delete;
   Answers& operator=(const Answers&) = delete;
@@ -37,7 +37,7 @@ class Answers final {
   bool empty() const { return waiting_.empty(); }
 
  private:
-  // On the list until it runs or is dropped.
+  // Listed until it runs or is dropped.
   struct Answer : Handle {
     explicit Answer(Answers& answers) : owner(&answers) {}
     ~Answer() override {
@@ -48,7 +48,7 @@ class Answers final {
     Answers* owner;
     Link<Answer> link;
   };
-  // One allocation for answer and callback.
+  // One allocation.
   template <typename Callback>
   struct AnswerOf final : Answer {
     AnswerOf(Answers& answers, Callback run) : Answer(answers), callback(std::move(run)) {}
@@ -64,7 +64,7 @@ class Answers final {
     for (size_t left = waiting_.size(); left > 0 && !waiting_.empty(); --left) {
       Answer* const answer = waiting_.PopFront();
       answer->owner = nullptr;
-      answer->Run();  // may drop the answer, others, and us
+      answer->Run();  // may drop the answer, others, and this
       if (watch.over()) return;
     }
     if (!waiting_.empty() && !turn_.armed()) turn_ = loop_.Post([this] { Run(); });

@@ -1,8 +1,7 @@
-// ByteBudget bounds the memory that one party, such as a program, may make us hold over all places:
-// of all its connections together, say.
+// ByteBudget bounds the memory that one party, such as a program, may make us hold, over all its
+// connections.
 //
-// It may be part of a larger whole, such as a user's for all of his programs, and counts there too.
-// A ByteClaim is the share of one place.
+// It may be part of a whole, such as a user's for all programs, and counts there too.
 // Law: used() is the sum of the claims, and at most limit(), of the whole as well. One loop. A
 // budget outlives its claims, and a whole its parts.
 #pragma once
@@ -24,7 +23,7 @@ class ByteBudget final {
   uint64_t limit() const { return limit_; }
   uint64_t used() const { return used_; }
   bool has(uint64_t bytes) const { return bytes <= limit_ - used_ && (whole_ == nullptr || whole_->has(bytes)); }
-  // True if more than half is taken: time to give back memory that only saves time.
+  // True if more than half is taken: time to free caches.
   bool tight() const { return used_ > limit_ / 2 || (whole_ != nullptr && whole_->tight()); }
 
  private:
@@ -44,11 +43,11 @@ class ByteBudget final {
   uint64_t used_ = 0;
 };
 
-// The bytes of one place. Dropping it gives all back.
+// The share of one place. Dropping it gives it back.
 class ByteClaim final {
  public:
   ByteClaim() = default;
-  // Without a budget, counts and refuses nothing.
+  // No budget: no bound.
   explicit ByteClaim(ByteBudget* budget) : budget_(budget) {}
   ~ByteClaim() { GiveBack(); }
   ByteClaim(ByteClaim&& o) noexcept : budget_(std::exchange(o.budget_, nullptr)), bytes_(std::exchange(o.bytes_, 0)) {}
@@ -59,7 +58,7 @@ class ByteClaim final {
     return *this;
   }
 
-  // Sets the held bytes. Returns false, changing nothing, if the budget lacks the difference.
+  // Returns false, changing nothing, if the budget lacks the difference.
   [[nodiscard]] bool Resize(uint64_t bytes) {
     if (budget_ == nullptr || bytes == bytes_) return true;
     if (bytes < bytes_) {

@@ -48,12 +48,11 @@ void StoreLittle(uint8_t* p, T v) {
   for (size_t i = 0; i < sizeof(T); ++i) p[i] = static_cast<uint8_t>(v >> (8 * i));
 }
 
-// The most bytes that one task may copy or hash before it posts its continuation, so that no task
-// holds its loop for long.
+// A task copies or hashes at most this before it posts its continuation, so as not to hold its
+// loop.
 constexpr size_t kMaxCopyPerTask = 256 * 1024;
 
-// Copies `size` bytes and spends the time of that on `loop`. Regions must not overlap; size <=
-// kMaxCopyPerTask.
+// Copies, and spends the time on `loop`. No overlap; size <= kMaxCopyPerTask.
 inline void Copy(EventLoop& loop, uint8_t* to, const uint8_t* from, size_t size) {
   if (size == 0) return;
   std::memcpy(to, from, size);

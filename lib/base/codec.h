@@ -1,9 +1,9 @@
-// Writer and Reader turn values into bytes and back: little-endian, fixed widths, strings and byte
-// runs with a length before.
+// Writer and Reader turn values into bytes and back: little-endian, fixed widths, a length before
+// strings and byte runs.
 //
-// For messages off the data path (directory calls, the client protocol). Input is untrusted: a
-// Reader never goes beyond its bytes. It fails at the first field that does not fit, and returns
-// zeros from then on, so a decoder reads all fields and checks Complete() once, at the end.
+// Off the data path (directory calls, the client protocol). A Reader trusts no input: from the
+// first field that does not fit on it returns zeros, so a decoder checks Complete() once, at the
+// end.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ class Writer final {
   void Id(const ObjectId& id) { Raw({id.data(), ObjectId::kSize}); }
   void Raw(absl::Span<const uint8_t> bytes) { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }
 
-  // With a 32-bit length before.
+  // Puts a 32-bit length before.
   void Bytes(absl::Span<const uint8_t> bytes) {
     Integer(static_cast<uint32_t>(bytes.size()));
     Raw(bytes);
@@ -44,14 +44,14 @@ class Writer final {
   std::vector<uint8_t> Take() { return std::move(bytes_); }
 
  private:
-  static constexpr size_t kFirstRoom = 128;  // bytes: most messages take one allocation
+  static constexpr size_t kFirstRoom = 128;  // bytes: usually one allocation
 
   std::vector<uint8_t> bytes_;
 };
 
 class Reader final {
  public:
-  // `bytes` must outlive the reader and the results of Bytes().
+  // `bytes` outlives the reader and the results of Bytes().
   explicit Reader(absl::Span<const uint8_t> bytes) : rest_(bytes) {}
 
   template <typename T>
@@ -66,7 +66,7 @@ class Reader final {
     return ObjectId(id);
   }
 
-  // Reads a length and as many bytes; fails beyond `limit`.
+  // Reads a length and as many bytes. Fails beyond `limit`.
   absl::Span<const uint8_t> Bytes(size_t limit) {
     const uint32_t length = Integer<uint32_t>();
     if (length > limit) return Fail();
@@ -77,8 +77,8 @@ class Reader final {
     return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
 
-  // Reads a count of items that take at least `least_size` bytes each. Fails if they cannot all be
-  // there, so that no decoder reserves memory for a false count.
+  // Reads a count of items. Fails if that many of at least `least_size` bytes cannot be there: no
+  // decoder reserves for a false count.
   uint32_t Count(size_t limit, size_t least_size) {
     const uint32_t count = Integer<uint32_t>();
     if (count <= limit && uint64_t{count} * least_size <= rest_.size()) return count;
@@ -89,7 +89,7 @@ class Reader final {
   bool ok() const { return ok_; }
   size_t rest() const { return rest_.size(); }
 
-  // True if all fields fitted and no bytes are left.
+  // True if all fields fitted, and no bytes are left.
   bool Complete() const { return ok_ && rest_.empty(); }
 
  private:

@@ -1,6 +1,6 @@
 // Counter is a number that one thread adds to and any thread reads, as cheap as a plain one.
 //
-// Other threads may read a slightly old value, and two counters at different moments.
+// Readers may be slightly late, and see two counters at different moments.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,6 @@ namespace tokamak::base {
 class Counter final {
  public:
   Counter() = default;
-  // Copies the current number.
   Counter(const Counter& other) : value_(other.value()) {}
   Counter& operator=(const Counter&) = delete;
 

@@ -1,13 +1,12 @@
 // EventLoop is the seam between logic and time: it tells the time, runs tasks now or later, and
 // takes wake-ups from other threads.
 //
-// The same logic runs on a real loop (lib/os/epoll_loop.h), in virtual time (sim/time/sim_loop.h)
-// and inside ns-3. It never waits, never reads a clock and never asks which of them it is on.
-// tests/base/event_loop_contract.h checks the promises below for every implementation.
+// Logic runs on a real loop (lib/os/epoll_loop.h), in virtual time (sim/time/sim_loop.h) and inside
+// ns-3, and never asks which. tests/base/event_loop_contract.h checks all.
 //
 // Law: tasks run one at a time, in order of their time; equal times in the order of the calls.
 // Law: no task runs inside the call that took it.
-// Thread rule: everything here is for the loop's own thread, except Signal::Raise.
+// Thread rule: the loop's thread, except Signal::Raise.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +20,11 @@ namespace tokamak::base {
 
 class EventLoop;
 
-// Stores a capture of up to 16 bytes ([this], say, or [this, index]) without allocating.
+// Does not allocate for captures of up to 16 bytes ([this, index]).
 using Task = std::function<void()>;
 
-// The right to have one task run. Dropping or overwriting it cancels, so a task may safely capture
-// the object that owns its Timer. A fired timer is inert. Move-only; must not outlive its loop.
+// The right to have one task run. Dropping or overwriting it cancels, so a task may capture its
+// owner. Move-only; its loop outlives it.
 class [[nodiscard]] Timer final {
  public:
   Timer() = default;
@@ -35,7 +34,7 @@ class [[nodiscard]] Timer final {
   Timer& operator=(const Timer&) = delete;
   ~Timer() { Cancel(); }
 
-  // Cancels the task. No effect if it ran already.
+  // Has no effect if the task ran.
   void Cancel();
 
   // True until the task starts to run or is cancelled.
@@ -49,15 +48,15 @@ class [[nodiscard]] Timer final {
   uint64_t ticket_ = 0;
 };
 
-// A wake-up that any thread may give. One run answers all raises before it starts; every raise is
-// followed by a run that starts after it. Dropping it, on the loop's thread, cancels: the task
-// never runs again. The caller ensures that no other thread raises it while or after it is dropped.
+// A wake-up from any thread. A run answers all raises before it; each raise is followed by a run
+// that starts after it. Dropping it, on the loop's thread, cancels; no thread may raise it then or
+// later.
 class Signal {
  public:
   virtual ~Signal() = default;
 
-  // Thread-safe; neither waits nor allocates. Earlier writes of the raising thread are visible to
-  // the task.
+  // Wakes from any thread; neither waits nor allocates. The task sees earlier writes of the raising
+  // thread.
   virtual void Raise() = 0;
 };
 
@@ -65,30 +64,29 @@ class EventLoop {
  public:
   virtual ~EventLoop() = default;
 
-  // Time since the loop began. Constant while one task runs, except for Spend.
+  // Returns the time since the loop began; constant during a task, except for Spend.
   virtual Time Now() const = 0;
 
-  // Runs `task` after the tasks that are already due.
+  // Runs `task` after those already due.
   Timer Post(Task task) { return RunAt(Now(), std::move(task)); }
 
-  // Runs `task` once at `time`; never early. A time that has passed counts as Now().
+  // Runs `task` once, never early. A past time counts as Now().
   Timer RunAt(Time time, Task task) { return Timer(*this, Schedule(time, std::move(task))); }
   Timer RunAfter(Duration delay, Task task) { return RunAt(Now() + delay, std::move(task)); }
 
-  // Declares `duration` of processor time spent here. A real loop ignores it. A simulated loop
-  // advances its node's processor: requests after Spend take effect then, requests before it leave
-  // earlier, and the node's next task starts when the processor is free.
+  // Declares processor time spent here; real loops ignore it. A simulated loop advances its node's
+  // processor: requests after Spend take effect then, those before leave earlier, and the node's
+  // next task starts when it is free.
   virtual void Spend(Duration duration) = 0;
 
-  // Declares `bytes` of memory copied here: as Spend, for the time that this loop's processor
-  // takes.
+  // Spends the time that this processor takes to copy `bytes`.
   virtual void SpendOnCopy(uint64_t bytes) = 0;
 
-  // Makes a wake-up for this loop, see Signal. `task` runs on this loop.
+  // Makes a wake-up that runs `task` on this loop.
   virtual std::unique_ptr<Signal> MakeSignal(Task task) = 0;
 
  protected:
-  // For Timer. A ticket is never used twice in the life of a loop.
+  // For Timer. Tickets are never reused.
   virtual uint64_t Schedule(Time time, Task&& task) = 0;
   virtual void Unschedule(uint64_t ticket) = 0;
   virtual bool Scheduled(uint64_t ticket) const = 0;

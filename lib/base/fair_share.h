@@ -1,8 +1,7 @@
 // FairShare divides a number of places among parties that do not know of each other.
 //
-// A party has at most as many as are free beside its own, so that nobody takes the last ones: one
-// that wants all gets half of them, and n such leave an (n + 1)th part for the next. FairTurns adds
-// waiting. A FairShare outlives its claims.
+// A party has at most as many as are free beside its own: one that wants all gets half, and n such
+// leave an (n + 1)th part for the next. FairTurns adds waiting. A FairShare outlives its claims.
 // Law: a party without places is refused one place only while every place is taken.
 // Thread rule: one loop.
 #pragma once
@@ -20,7 +19,7 @@ class FairShare final {
   using Rows = std::map<Party, size_t>;
 
  public:
-  // Places of one party. Dropping it gives them back.
+  // Dropping it gives its places back.
   class Claim final {
    public:
     Claim() = default;
@@ -53,7 +52,7 @@ class FairShare final {
   FairShare& operator=(const FairShare&) = delete;
   ~FairShare() { CHECK_EQ(taken_, 0u); }
 
-  // Returns true if `party` may have `count` more, all together.
+  // True if `party` may have `count` more, all together.
   bool MayTake(const Party& party, size_t count = 1) const {
     if (count == 0) return true;
     const auto row = rows_.find(party);
@@ -61,7 +60,7 @@ class FairShare final {
     return count <= places_ - taken_ && held + count - 1 < places_ - taken_ - (count - 1);
   }
 
-  // Gives `party` that many free places, without asking MayTake.
+  // Takes free places without asking MayTake.
   [[nodiscard]] Claim Take(const Party& party, size_t count = 1) {
     if (count == 0) return Claim();
     CHECK_LE(count, places_ - taken_);

@@ -1,9 +1,7 @@
 // FairTurns divides a number of places among parties that do not know of each other, and queues
 // turns that find none.
 //
-// A party has at most as many places as are free beside its own, so that nobody takes the last
-// ones: one that wants all gets half of them, and n such leave an (n + 1)th part for the next.
-// Turns of one party wait in order of arrival, and parties take turns.
+// Shares are FairShare's (fair_share.h). Turns of a party wait in order; parties take turns.
 // Law: a party with no turn under way waits only while every place is taken.
 // Thread rule: one loop.
 #pragma once
@@ -24,7 +22,7 @@ class FairTurns final {
   struct Row;
 
  public:
-  // One activity. Unless idle, it is taken off with End before it is dropped.
+  // One activity. Unless idle, End comes before its drop.
   class Turn {
    public:
     Turn() = default;
@@ -41,14 +39,14 @@ class FairTurns final {
     Link<Turn> link_;
   };
 
-  // At most `most_of_one` turns of one party run, even if more places are free.
+  // At most `most_of_one` turns of a party run.
   FairTurns(size_t places, size_t most_of_one) : places_(places), most_of_one_(std::max<size_t>(most_of_one, 1)) {
     CHECK_GT(places, 0u);
     spare_.reserve(kSpareRows);
   }
   FairTurns(const FairTurns&) = delete;
   FairTurns& operator=(const FairTurns&) = delete;
-  // Drops waiting and running turns without notice.
+  // Drops its turns without notice.
   ~FairTurns() {
     for (auto& [party, row] : rows_) {
       while (!row.waiting.empty()) row.waiting.PopFront();
@@ -56,7 +54,7 @@ class FairTurns final {
     }
   }
 
-  // Returns true if the turn runs from now on, false if it waits until Next returns it.
+  // Returns true if it runs now, false if it waits until Next returns it.
   [[nodiscard]] bool Begin(const Party& party, Turn& turn) {
     CHECK(turn.state_ == Turn::State::kIdle);
     turn.row_ = RowOf(party);
@@ -72,7 +70,7 @@ class FairTurns final {
     return false;
   }
 
-  // Ends a running or waiting turn. Call Next after it.
+  // Ends a running or waiting turn. Next follows.
   void End(Turn& turn) {
     CHECK(turn.state_ != Turn::State::kIdle);
     Row& row = turn.row_->second;
@@ -86,7 +84,7 @@ class FairTurns final {
     if (row.running == 0 && row.waiting.empty()) Forget(turn.row_);
   }
 
-  // Returns the next turn that may run, now running, or null.
+  // Returns the next turn, now running, or null.
   Turn* Next() {
     for (size_t rows = ring_.size(); rows > 0 && running_ < places_; --rows) {
       Row& row = *ring_.first();
@@ -113,7 +111,7 @@ class FairTurns final {
 
   using Rows = std::map<Party, Row>;
 
-  // Spare rows keep their memory: parties come and go with each call.
+  // They keep their memory: parties come and go with each call.
   static constexpr size_t kSpareRows = 16;
 
   typename Rows::iterator RowOf(const Party& party) {

@@ -1,9 +1,8 @@
 // Mailbox hands values from one thread to one event loop: a bounded ring and a wake-up.
 //
-// Loops communicate by it. One thread sends (each of several senders has its own mailbox); the
-// receiving loop drains the whole ring in one task. Neither side locks or allocates. It needs no
-// syscall of its own, because the wake-up is the loop's (EventLoop::MakeSignal): the same mailbox
-// joins two threads and, in a simulation, two loops of one thread.
+// One thread sends (a mailbox per sender); the loop drains the ring in one task. Neither side locks
+// or allocates. The wake-up is the loop's (EventLoop::MakeSignal), so in a simulation it joins two
+// loops of one thread.
 #pragma once
 
 #include <atomic>
@@ -20,10 +19,10 @@ namespace tokamak::base {
 template <typename T>
 class Ring final {
  public:
-  // `capacity` is rounded up to a power of two.
+  // Rounds `capacity` up to a power of two.
   explicit Ring(size_t capacity) : slots_(RoundUp(capacity)), mask_(slots_.size() - 1) {}
 
-  // Producer. Returns false, leaving `value` as it was, when the ring is full.
+  // Producer. Returns false, leaving `value`, when full.
   [[nodiscard]] bool Push(T&& value) {
     const size_t tail = tail_.load(std::memory_order_relaxed);
     if (tail - head_.load(std::memory_order_acquire) == slots_.size()) return false;
@@ -32,7 +31,7 @@ class Ring final {
     return true;
   }
 
-  // Consumer. Returns false when the ring is empty.
+  // Consumer. Returns false when empty.
   [[nodiscard]] bool Pop(T* value) {
     const size_t head = head_.load(std::memory_order_relaxed);
     if (head == tail_.load(std::memory_order_acquire)) return false;
@@ -41,7 +40,7 @@ class Ring final {
     return true;
   }
 
-  // Either side; exact only on the thread that asks about its own end.
+  // Either side; exact only about its own end.
   bool empty() const { return head_.load(std::memory_order_acquire) == tail_.load(std::memory_order_acquire); }
   size_t capacity() const { return slots_.size(); }
 
@@ -63,16 +62,16 @@ class Mailbox final {
  public:
   using Handler = std::function<void(T)>;
 
-  // Runs `handler` on `loop` once for each value, in the order sent. Made and dropped on the loop's
-  // thread, also by `handler`; dropping it discards unhandled values.
+  // Runs `handler` once per value, in order. Made and dropped on the loop's thread, also by
+  // `handler`; a drop discards the rest.
   Mailbox(EventLoop& loop, size_t capacity, Handler handler)
       : state_(std::make_shared<State>(capacity, std::move(handler))), signal_(loop.MakeSignal([this] { Drain(); })) {}
   ~Mailbox() { state_->dropped = true; }
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
 
-  // Sends from the one sending thread. Returns false, leaving `value` as it was, when `capacity`
-  // values wait: the sender must hold back and report so.
+  // The sending thread. Returns false, leaving `value`, when `capacity` wait: the sender must hold
+  // back, and report so.
   [[nodiscard]] bool Send(T&& value) {
     if (!state_->ring.Push(std::move(value))) return false;
     signal_->Raise();
@@ -80,7 +79,7 @@ class Mailbox final {
   }
 
  private:
-  // State that outlives a mailbox dropped by its own handler.
+  // Outlives a mailbox dropped by its handler.
   struct State {
     State(size_t capacity, Handler h) : ring(capacity), handler(std::move(h)) {}
     Ring<T> ring;

@@ -1,5 +1,5 @@
-// Mutex, MutexLock and CondVar: the standard library's, with the attributes by which clang checks
-// that guarded data is touched with its mutex alone (ci/thread_safety).
+// Mutex, MutexLock and CondVar: the standard library's, with attributes by which clang checks that
+// guarded data is touched under its mutex (ci/thread_safety).
 //
 //   base::Mutex mutex_;
 //   base::CondVar changed_;
@@ -9,10 +9,9 @@
 //   const base::MutexLock lock(mutex_);
 //   while (!done_) changed_.Wait(mutex_);
 //
-// A wait is a loop, since clang does not see that a predicate runs with the mutex. For the same
-// reason a lambda that touches guarded data says itself what it requires.
+// A wait is a loop, and a lambda states what it requires, as clang does not see into predicates.
 //
-// Logic has no locks but those that ci/check_includes.py names.
+// In logic only where ci/check_includes.py names it.
 #pragma once
 
 #include <chrono>
@@ -32,18 +31,18 @@ class ABSL_LOCKABLE Mutex final {
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mutex_.lock(); }
   void Unlock() ABSL_UNLOCK_FUNCTION() { mutex_.unlock(); }
 
-  // Returns false, without waiting, when another thread has it.
+  // Returns false, without waiting, when it is taken.
   [[nodiscard]] bool TryLock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) { return mutex_.try_lock(); }
 
-  // Runs `call` without the mutex, and returns its result with the mutex again. Takes it again also
-  // where the thread is cancelled (pthread_cancel(3)) in the call.
+  // Runs `call` without the mutex and retakes it, also where the thread is cancelled
+  // (pthread_cancel(3)).
   template <typename Call>
   auto RunUnlocked(const Call& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(this) {
     const Release release(mutex_);
     return call();
   }
 
-  // Asserts to clang, where it cannot see so, that this thread holds the mutex. Checks nothing.
+  // Asserts to clang that this thread holds the mutex. Checks nothing.
   void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() {}
 
  private:
@@ -63,7 +62,6 @@ class ABSL_LOCKABLE Mutex final {
   std::mutex mutex_;
 };
 
-// Holds the mutex for as long as it lives.
 class ABSL_SCOPED_LOCKABLE MutexLock final {
  public:
   explicit MutexLock(Mutex& mutex) ABSL_EXCLUSIVE_LOCK_FUNCTION(mutex) : mutex_(mutex) { mutex_.Lock(); }
@@ -81,13 +79,13 @@ class CondVar final {
   CondVar(const CondVar&) = delete;
   CondVar& operator=(const CondVar&) = delete;
 
-  // Sleeps without the mutex until notified, or for no reason. Returns with the mutex.
+  // Sleeps without the mutex until notified, or spuriously. Returns with it.
   void Wait(Mutex& mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     Borrowed borrowed(mutex.mutex_);
     notified_.wait(borrowed.lock);
   }
 
-  // The same until `deadline` at the latest. Returns false when that has passed.
+  // Returns false once `deadline` has passed.
   bool WaitUntil(Mutex& mutex, std::chrono::steady_clock::time_point deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     Borrowed borrowed(mutex.mutex_);
     return notified_.wait_until(borrowed.lock, deadline) == std::cv_status::no_timeout;
@@ -97,8 +95,8 @@ class CondVar final {
   void NotifyAll() { notified_.notify_all(); }
 
  private:
-  // A mutex as the standard library's waits want it. It stays locked at the end, also where the
-  // thread is cancelled in the wait.
+  // For the standard library's waits. The mutex stays locked at the end, also where the thread is
+  // cancelled.
   struct Borrowed {
     explicit Borrowed(std::mutex& mutex) : lock(mutex, std::adopt_lock) {}
     ~Borrowed() { lock.release(); }

@@ -10,14 +10,14 @@ int HexDigit(char c) {
   return -1;
 }
 
-// The finaliser of MurmurHash3: every bit of the input moves every bit of the output.
+// MurmurHash3's finaliser: every input bit moves every output bit.
 uint64_t Mix(uint64_t x) {
   x = (x ^ (x >> 33)) * 0xff51afd7ed558ccd;
   x = (x ^ (x >> 33)) * 0xc4ceb9fe1a85ec53;
   return x ^ (x >> 33);
 }
 
-// FNV-1a from a start of its own, mixed.
+// FNV-1a from `start`, mixed.
 uint64_t Hash(std::string_view name, uint64_t start) {
   uint64_t hash = 0xcbf29ce484222325 ^ Mix(start);
   for (const char c : name) hash = Mix((hash ^ static_cast<uint8_t>(c)) * 0x100000001b3);

@@ -1,11 +1,11 @@
 // PhaseLog records the time that pulls spend in each phase (trace.h), and that programs wait for
 // gets. It gives a table of totals, or a file for Perfetto.
 //
-// A loop's time stands still while a task runs, and each loop counts from its own beginning, so a
-// log of real loops needs a clock. Without one the time of the events counts, as in simulations.
+// Real loops need a clock: their time stands still during a task, each from its own beginning.
+// Without one events' time counts, as in simulations.
 //
-// An activity begins with kDirectory, or with kSession for a get of a program. Events of one that
-// has not begun, or is over, are ignored: an engine on another thread may be late.
+// An activity begins with kDirectory or kSession. Events of others are ignored: an engine on
+// another thread may be late.
 // Bounds: kMaxOpen activities at once, and `most` phases; more are counted.
 // Thread rule: any thread.
 #pragma once
@@ -39,29 +39,29 @@ class PhaseLog final : public Trace {
   };
 
   struct Totals {
-    uint64_t activities = 0;  // pulls that are over
+    uint64_t activities = 0;  // ended pulls
     std::array<Duration, kPhases> phases{};
   };
 
   static constexpr size_t kMaxOpen = 65536;
 
-  // Allocates its memory now, so that recording allocates none.
+  // Allocates now, not while recording.
   explicit PhaseLog(size_t most, Clock clock = nullptr);
 
   void Record(const TraceEvent& event) override;
 
-  // Returns the activities that ended since the last call, also those without room here.
+  // Returns activities that ended since the last call, also those without room here.
   Totals TakeTotals();
   std::vector<Entry> entries() const;
-  uint64_t dropped() const;  // phases, for want of room
+  uint64_t dropped() const;  // phases without room
 
-  // Writes the format of chrome://tracing, which Perfetto opens: a track for each activity.
+  // Writes chrome://tracing's format, for Perfetto: a track for each activity.
   void WriteTraceEvents(std::ostream& out) const;
 
  private:
   struct Open {
     Phase phase;
-    Time began;  // the phase
+    Time began;  // of the phase
     std::array<Duration, kPhases> spent{};
   };
   using Key = std::pair<uint32_t, uint64_t>;  // node, activity

@@ -5,7 +5,7 @@
 namespace tokamak::base {
 namespace {
 
-// Steele, Lea and Flood's generator: spreads a seed of any quality over the whole state.
+// Steele, Lea and Flood's generator: spreads any seed over the whole state.
 uint64_t SplitMix64(uint64_t* state) {
   uint64_t z = *state += 0x9e3779b97f4a7c15;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
@@ -36,7 +36,7 @@ uint64_t Random::Next() {
 
 uint64_t Random::Below(uint64_t bound) {
   CHECK_NE(bound, uint64_t{0});
-  // Values under 2^64 mod bound would make small results likelier; they are drawn again.
+  // Values under 2^64 mod bound would favour small results; they are drawn again.
   const uint64_t uneven = (0 - bound) % bound;
   for (;;) {
     const uint64_t value = Next();

@@ -6,7 +6,7 @@
 
 namespace tokamak::base {
 
-// Empties `items`, keeping their memory for reuse; more than `most`, that of a burst, is freed.
+// Empties `items`, keeping memory for up to `most`; a burst's is freed.
 template <typename T>
 void EmptyForReuse(std::vector<T>& items, size_t most = 1024) {
   if (items.capacity() > most) {

@@ -1,8 +1,7 @@
 // Time as logic sees it: whole picoseconds, so that 334.24 ns on a simulated wire stays 334.24 ns.
 //
-// `Duration` is a signed span (up to 106 days). `Time` counts from the start of an event loop and
-// is compared as a serial number: any two times less than 106 days apart order correctly, even
-// after the counter has wrapped, so a daemon may run for ever.
+// `Duration` is a signed span (up to 106 days). `Time` counts from the loop's start and compares as
+// a serial number: times less than 106 days apart order correctly even after a wrap.
 #pragma once
 
 #include <cstdint>

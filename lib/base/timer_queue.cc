@@ -24,7 +24,7 @@ uint64_t TimerQueue::Add(Time time, uint64_t order, Task&& task) {
 
 void TimerQueue::Remove(uint64_t ticket) {
   if (!Contains(ticket)) return;
-  const Task dropped = ReleaseSlot(SlotOf(ticket));  // destroyed last, when the queue is whole again
+  const Task dropped = ReleaseSlot(SlotOf(ticket));  // destroyed last, with the queue whole again
   if (heap_.size() > 2 * held_ + kFewStale) Sweep();
 }
 
@@ -56,7 +56,7 @@ const TimerQueue::Key& TimerQueue::First() {
 }
 
 void TimerQueue::Sweep() {
-  vacant_ = false;  // its key is as stale as the others
+  vacant_ = false;  // its key is stale, too
   heap_.RemoveIf([this](const Key& key) { return Stale(key); });
 }
 

@@ -1,19 +1,17 @@
 // TimerQueue keeps the tasks of one event loop in the order to run: by time, then in the order
 // added.
 //
-// A heap of small keys over an array of slots. A ticket names a slot and the slot's generation, so
-// the ticket of a task that has run or was cancelled is stale for ever: a slot whose generations
-// are used up is retired. Most timers are cancelled, or run and are set again. So the key of a
-// removed task stays in the heap until it comes first, or until half of all keys are stale, and the
-// key of a taken task gives its place to the next one added.
+// A heap of small keys over slots. A ticket names a slot and its generation, and is stale for ever
+// once its task ran or was cancelled; a slot without generations left is retired. Since most timers
+// are cancelled, or set again when they ran, a removed task's key stays until it comes first or
+// half of all keys are stale, and a taken one's is replaced by the next added.
 //
-// Adding and taking cost O(log n), removing O(1) on average; they allocate only while the queue
-// grows beyond any size it has had.
+// Adding and taking cost O(log n), removing O(1) on average; they allocate only to grow beyond any
+// former size.
 //
-// Law: all times held at once lie less than 106 days apart, since Time compares as a serial number
-// (time.h).
-// Thread rule: one thread, the loop's. Tasks may be destroyed inside Remove and Clear; their
-// destructors may call the queue, and find it consistent.
+// Law: times held at once lie less than 106 days apart (time.h).
+// Thread rule: the loop's. Destructors of tasks in Remove and Clear may call the queue, and find it
+// consistent.
 #pragma once
 
 #include <cstddef>
@@ -28,18 +26,18 @@ namespace tokamak::base {
 
 class TimerQueue final {
  public:
-  // The most tasks held at once.
+  // Held at once.
   static constexpr size_t kMaxTasks = size_t{1} << 24;
 
   TimerQueue() = default;
   TimerQueue(const TimerQueue&) = delete;
   TimerQueue& operator=(const TimerQueue&) = delete;
 
-  // Keeps `task` for `time`. `order` decides among equal times: the smaller goes first; no two
-  // tasks may have the same. Returns a ticket, which is never 0 and never given again.
+  // Keeps `task` for `time`. `order` decides among equal times, smaller first; no two tasks share
+  // one. Returns a ticket, never 0, never reused.
   uint64_t Add(Time time, uint64_t order, Task&& task);
 
-  // Removes the task of `ticket`. No effect if it was taken or removed before.
+  // Has no effect if it was taken or removed.
   void Remove(uint64_t ticket);
 
   // True from Add until Take or Remove.
@@ -48,14 +46,14 @@ class TimerQueue final {
   bool empty() const { return held_ == 0; }
   size_t size() const { return held_; }
 
-  // Time and order of the first task. The queue must not be empty.
+  // Must not be empty.
   Time next_time() { return First().time; }
   uint64_t next_order() { return First().order; }
 
-  // Removes the first task and returns it. The queue must not be empty.
+  // Must not be empty.
   Task Take();
 
-  // Removes all tasks, also those that destructors of removed ones add.
+  // Removes all, also those that destructors of removed ones add.
   void Clear();
 
  private:
@@ -69,7 +67,7 @@ class TimerQueue final {
   // One cache line.
   struct alignas(64) Slot {
     Task task;
-    uint64_t ticket = 0;  // of its task; 0: it has none
+    uint64_t ticket = 0;  // its task's; 0: none
     uint64_t generation = 1;
     uint32_t next_free = 0;
   };
@@ -79,7 +77,7 @@ class TimerQueue final {
   static constexpr uint64_t kLastGeneration = (uint64_t{1} << (64 - kSlotBits)) - 1;
   static_assert(kMaxTasks == size_t{1} << kSlotBits, "a ticket holds a slot's number and its generation");
 
-  // The least stale keys worth a sweep.
+  // Fewer are not worth a sweep.
   static constexpr size_t kFewStale = 64;
 
   static uint32_t SlotOf(uint64_t ticket) { return static_cast<uint32_t>(ticket & (kMaxTasks - 1)); }
@@ -90,9 +88,9 @@ class TimerQueue final {
   Task ReleaseSlot(uint32_t slot);
 
   std::vector<Slot> slots_;
-  QuadHeap<Key> heap_;   // keys of all tasks, and stale ones
+  QuadHeap<Key> heap_;   // also stale keys
   size_t held_ = 0;      // tasks
-  bool vacant_ = false;  // true if the heap's first key is that of a task that was taken
+  bool vacant_ = false;  // true if the first key's task was taken
   uint32_t free_ = kNoSlot;
 };
 

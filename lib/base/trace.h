@@ -1,8 +1,7 @@
 // Trace records events: write-only, so that no logic can depend on being watched.
 //
-// Sinks count, print, or fold events into a hash that must be equal for two runs of one seed. An
-// event carries sizes, kinds and sequence numbers, never addresses, keys or bytes: those differ
-// from run to run.
+// Events carry sizes, kinds and sequence numbers, never addresses, keys or bytes, which differ from
+// run to run of a seed.
 #pragma once
 
 #include <cstddef>
@@ -24,24 +23,24 @@ enum class TraceKind : uint16_t {
   kTransferEnd,
   kObject,
   kEviction,
-  kPhase,  // `activity` leaves its phase and enters the phase `number`
+  kPhase,  // `activity` leaves its phase for `number`
 };
 
-// The phase of a pull, which is an activity of the node that wants the object. Phases follow each
-// other without gaps, so their sum is the whole pull.
+// Phases of a pull, an activity of the node that wants the object; without gaps, so that their sum
+// is the whole pull.
 enum class Phase : uint32_t {
-  kDirectory,  // asks who holds it, or for the holders' addresses
+  kDirectory,  // asks for holders or their addresses
   kReserve,    // makes room in the store
-  kQueue,      // waits: for a turn at a holder, for the engine, for a connection, before another try
-  kRegister,   // has memory opened to the owner, by write
-  kRequest,    // has asked the owner; no data yet
-  kData,       // bytes are coming
-  kCopy,       // copies bytes that came in messages
-  kConfirm,    // has all bytes; the directory, or the holder, has not answered
+  kQueue,      // waits for a turn at a holder, the engine, a connection, or another try
+  kRegister,   // has memory opened to the owner's writes
+  kRequest,    // no data yet
+  kData,       // data is coming
+  kCopy,       // out of messages
+  kConfirm,    // has all; directory or holder has not answered
   kSeal,       // makes it visible
-  kNotify,     // notifies the waiting gets
+  kNotify,     // notifies waiting gets
   kOver,
-  kSession,  // the one phase of a get of a program, an activity beside the pulls that it waits for
+  kSession,  // a program's get, an activity beside the pulls that it waits for
 };
 constexpr size_t kPhases = static_cast<size_t>(Phase::kOver);  // of a pull
 const char* ToString(Phase phase);
@@ -49,10 +48,10 @@ const char* ToString(Phase phase);
 struct TraceEvent {
   Time time;
   TraceKind kind;
-  uint32_t node = 0;      // number of the traced party
-  uint32_t number = 0;    // PSN, queue pair number, state, protocol, phase: by kind
+  uint32_t node = 0;      // the traced party's
+  uint32_t number = 0;    // PSN, queue pair number, state, protocol or phase
   uint64_t size = 0;      // bytes, if any
-  uint64_t activity = 0;  // kPhase: a number that the node gives once
+  uint64_t activity = 0;  // kPhase: never reused by the node
 };
 
 class Trace {
@@ -61,16 +60,14 @@ class Trace {
   virtual void Record(const TraceEvent& event) = 0;
 };
 
-// Drops all events.
 class NoTrace final : public Trace {
  public:
   void Record(const TraceEvent&) override {}
 };
 
-// Passes events to both of two.
 class BothTraces final : public Trace {
  public:
-  // Both must outlive it.
+  // Both outlive it.
   BothTraces(Trace& one, Trace& other) : one_(one), other_(other) {}
   void Record(const TraceEvent& event) override {
     one_.Record(event);
@@ -82,7 +79,7 @@ class BothTraces final : public Trace {
   Trace& other_;
 };
 
-// A 64-bit FNV-1a hash over everything recorded: equal seeds must give equal hashes.
+// 64-bit FNV-1a over everything recorded: equal seeds must give equal hashes.
 class TraceHash final : public Trace {
  public:
   void Record(const TraceEvent& event) override;

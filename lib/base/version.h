@@ -4,7 +4,7 @@
 
 namespace tokamak::base {
 
-// "0.1.0"; with the commit, if the build knows it (docs/library.md), "0.1.0 (126c5fe1f4d2)".
+// "0.1.0", or with a known commit (docs/library.md) "0.1.0 (126c5fe1f4d2)".
 extern const char* const kVersion;
 
 }  // namespace tokamak::base

@@ -1,16 +1,13 @@
 // Datagrams: the part of RDMA that connections do without. (9.8.3; ibverbs' IBV_QPT_UD, rdma_cm's
 // RDMA_PS_UDP)
 //
-// A datagram queue pair sends messages of one packet each to any other one, or to all that are in a
-// multicast group, and nobody says what becomes of them. Our transport needs none of it; programs
-// of others do (UCX, Open MPI, whatever runs over the software NIC). So it is no part of what every
-// device has: see Device::datagrams().
+// Messages of one packet to any datagram queue pair, or to a multicast group, with nothing reported
+// of their fate. Our transport needs none; other programs do (UCX, Open MPI), so a device may lack
+// it: Device::datagrams().
 //
-// A queue pair is named by the address of its device and its number, and lets in only messages with
-// its Q_Key.
-//
-// Laws and thread rules are those of verbs.h: a DatagramQueuePair is here what a QueuePair is
-// there, an AddressHandle what a MemoryRegion is.
+// A queue pair is named by its device's address and its number, and lets in only messages with its
+// Q_Key. Laws and thread rules are those of verbs.h: a DatagramQueuePair's as a QueuePair's, an
+// AddressHandle's as a MemoryRegion's.
 #pragma once
 
 #include <cstdint>
@@ -25,51 +22,48 @@
 
 namespace tokamak::verbs {
 
-// A received datagram lies behind this many bytes of its receive, which count in byte_count: a
-// global route header, in which RoCE has the IP header of the packet. (8.3, A17.4.5.1) That of IPv6
-// fills it; that of IPv4 is the last 20 bytes, behind 20 zeros. It says who sent it, and to which
-// address.
+// The bytes of a receive before a datagram, counted in byte_count: a global route header with the
+// packet's IP header (8.3, A17.4.5.1): IPv6's, or 20 zeros and IPv4's.
 constexpr uint32_t kGlobalRouteHeader = 40;
 
-// The number that stands for all queue pairs of a multicast group.
+// Stands for all queue pairs of a multicast group.
 constexpr uint32_t kMulticastQueuePair = 0xffffff;
 
-// The Q_Key that rdma_cm gives to all that serve and ask in RDMA_PS_UDP. (RDMA_UDP_QKEY)
+// RDMA_UDP_QKEY: rdma_cm's for RDMA_PS_UDP.
 constexpr uint32_t kServiceQkey = 0x01234567;
 
-// Q_Keys with this bit are "controlled" (3.5.3): a request that names one is sent with its queue
-// pair's own.
+// "Controlled" Q_Keys (3.5.3): a request that names one is sent with its queue pair's own.
 constexpr uint32_t kControlledQkey = 0x80000000;
 
-// Where datagrams go. (11.2.2.1)
+// The destination of datagrams (11.2.2.1).
 struct DatagramAddress {
-  Address peer;               // a device's address, or a multicast group; `port` is not used
+  Address peer;               // a device, or a multicast group; `port` is not used
   uint8_t traffic_class = 0;  // DSCP and ECN
 };
 
-// A DatagramAddress that a device has prepared for sending.
+// A DatagramAddress prepared for sending.
 class AddressHandle {
  public:
   virtual ~AddressHandle() = default;
   virtual const DatagramAddress& address() const = 0;
 };
 
-// One message. Spans are looked at during PostSend only, as `to` is; the memory behind the sges as
-// in SendRequest.
+// One message. Spans and `to` are looked at during PostSend only; the sges' memory as in
+// SendRequest.
 struct DatagramRequest {
-  uint64_t id = 0;                // comes back in the completion
-  SendFlags flags = SendFlags{};  // kFence has nothing to wait for
+  uint64_t id = 0;                // of the completion
+  SendFlags flags = SendFlags{};  // kFence does nothing
   absl::Span<const Sge> sges;
   std::optional<uint32_t> immediate;  // host order
   const AddressHandle* to = nullptr;  // of the queue pair's domain
-  uint32_t queue_pair_number = 0;     // the receiver's; kMulticastQueuePair for a group
+  uint32_t queue_pair_number = 0;     // the receiver's; a group: kMulticastQueuePair
   uint32_t qkey = 0;                  // the receiver's, or one with kControlledQkey
 };
 
 struct DatagramQueuePairOptions {
   CompletionQueue* send_queue = nullptr;
   CompletionQueue* receive_queue = nullptr;       // may be the same
-  SharedReceiveQueue* shared_receives = nullptr;  // then the queue pair has no receives of its own
+  SharedReceiveQueue* shared_receives = nullptr;  // replaces receives of its own
   uint32_t max_send_requests = 64;
   uint32_t max_receive_requests = 64;
   uint32_t max_sges = 1;
@@ -79,15 +73,14 @@ struct DatagramQueuePairOptions {
 
 struct DatagramAttributes {
   std::optional<uint32_t> qkey;  // Init to ReadyToSend: a new one
-  uint32_t send_psn = 0;         // ReadyToReceive to ReadyToSend: that of the first packet, 24 bits
+  uint32_t send_psn = 0;         // ReadyToReceive to ReadyToSend: the first packet's, 24 bits
 };
 
 // Made in Init, as a QueuePair is.
 //
-// A request is complete when its packet has left. One that is longer than Limits::active_mtu sends
-// nothing and is complete all the same (C10-93.1.1). A message is dropped by its receiver without a
-// word to anybody where the queue pair is not ReadyToReceive or ReadyToSend, has another Q_Key, or
-// no receive that is large enough, which then stays for the next.
+// A request is complete when its packet has left; one longer than Limits::active_mtu sends nothing,
+// yet completes (C10-93.1.1). A receiver silently drops a message if it is not ReadyToReceive or
+// ReadyToSend, or lacks the Q_Key or a large enough receive, which stays.
 class DatagramQueuePair {
  public:
   virtual ~DatagramQueuePair() = default;
@@ -95,20 +88,18 @@ class DatagramQueuePair {
   virtual uint32_t number() const = 0;  // 24 bits
   virtual QueuePairState state() const = 0;
 
-  // As those of QueuePair.
+  // As QueuePair's.
   virtual PostResult PostSend(absl::Span<const DatagramRequest> requests) = 0;
   virtual PostResult PostReceive(absl::Span<const ReceiveRequest> requests) = 0;
 
-  // Walks the states, as QueuePair::Modify does; a step from ReadyToSend to itself changes the
-  // Q_Key.
+  // Walks as QueuePair::Modify; ReadyToSend to itself changes the Q_Key.
   virtual absl::Status Modify(QueuePairState state, const DatagramAttributes& attributes = {}) = 0;
 
-  // From now on messages to `group` come here too: those of every other, and those that it sends
-  // itself. A second time it changes nothing. Both may wait for the device's own thread.
-  // kInvalidArgument: not a multicast address; kUnimplemented: the network of the device carries
-  // none; kResourceExhausted: too many groups, or members of one.
+  // Joins `group`: its messages come here too, this queue pair's own as well. Repeating changes
+  // nothing. Both may wait for the device's thread. kInvalidArgument: not a multicast address;
+  // kUnimplemented: no multicast here; kResourceExhausted: too many groups, or members of one.
   virtual absl::Status Attach(const Address& group) = 0;
-  virtual absl::Status Detach(const Address& group) = 0;  // kNotFound: it is not in the group
+  virtual absl::Status Detach(const Address& group) = 0;  // kNotFound: no member
 };
 
 class Datagrams {

@@ -35,7 +35,7 @@ class DeviceWatches::Watch final : public DeviceWatch {
   }
 
   void Tell(const DeviceEventInfo& event) {
-    all_.mutex_.AssertHeld();  // by the caller, which is all_
+    all_.mutex_.AssertHeld();  // all_ is the caller
     // Up, down, up is three.
     if (!waiting_.empty() && Same(waiting_.back(), event)) return;
     if (waiting_.size() >= kMaxWaiting) {
@@ -47,7 +47,7 @@ class DeviceWatches::Watch final : public DeviceWatch {
   }
 
   void Forget(const SharedReceiveQueue* handle) {
-    all_.mutex_.AssertHeld();  // by the caller, which is all_
+    all_.mutex_.AssertHeld();  // all_ is the caller
     const auto names_it = [&](const DeviceEventInfo& info) { return info.shared_receives == handle; };
     waiting_.erase(std::remove_if(waiting_.begin(), waiting_.end(), names_it), waiting_.end());
   }
@@ -57,7 +57,7 @@ class DeviceWatches::Watch final : public DeviceWatch {
     const base::Lifetime::Watch watch = lifetime_.Watched();
     const std::shared_ptr<DeviceEventHandler> handler = handler_;
     DeviceEventInfo event;
-    // A later event has raised the signal again.
+    // Later events raise the signal again.
     for (size_t left = waiting(); left > 0 && Next(&event); --left) {
       (*handler)(event);
       if (watch.over()) return;
@@ -69,7 +69,7 @@ class DeviceWatches::Watch final : public DeviceWatch {
     return waiting_.size();
   }
 
-  // One at a time: what the handler drops is not heard of again.
+  // One by one: the handler's drops count.
   bool Next(DeviceEventInfo* event) {
     const base::MutexLock lock(all_.mutex_);
     if (waiting_.empty()) return false;

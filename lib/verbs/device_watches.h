@@ -1,11 +1,10 @@
 // DeviceWatches are the listeners for a device's events, each on a loop of its own; they implement
 // Device::Watch.
 //
-// Law: a watch hears of each event once, in order, in a task of its loop, and of none after it was
-//      dropped. Events that its handler causes come in a later task. An event that waits already,
-//      as the last one, comes once.
-// Thread rule: Tell and Forget from any thread, also with the device's own lock held: the lock in
-//      here is the innermost. A watch is made and dropped on its loop's thread.
+// Law: a watch hears of each event once, in order, in a task of its loop, never after its drop; of
+// its handler's own events in a later task. An event equal to the last waiting one is dropped.
+// Thread rule: Tell and Forget from any thread, also with the device's lock held: the lock here is
+// the innermost. A watch is made and dropped on its loop's thread.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +19,7 @@ namespace tokamak::verbs {
 
 class DeviceWatches final {
  public:
-  // Most events that wait for one watch. Further ones are logged and lost.
+  // More are logged and lost.
   static constexpr size_t kMaxWaiting = 1024;
 
   DeviceWatches() = default;
@@ -28,13 +27,13 @@ class DeviceWatches final {
   DeviceWatches(const DeviceWatches&) = delete;
   DeviceWatches& operator=(const DeviceWatches&) = delete;
 
-  // `keep` lives on while the watch does; it owns these, directly or not. The handler may drop the
+  // Adds a watch, which holds `keep`, the owner of these, directly or not. The handler may drop the
   // watch.
   std::unique_ptr<DeviceWatch> Add(std::shared_ptr<void> keep, base::EventLoop& loop, DeviceEventHandler handler);
 
   void Tell(const DeviceEventInfo& event);
 
-  // `handle` is being dropped: drops its waiting events. Events that are raised after this stay.
+  // Drops the waiting events of `handle`, which is being dropped; later ones stay.
   void Forget(const SharedReceiveQueue* handle);
 
  private:

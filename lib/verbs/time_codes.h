@@ -1,5 +1,5 @@
-// The two ways in which InfiniBand writes a delay in five bits, on the wire as in ibv_qp_attr, and
-// the one in which it says for ever.
+// InfiniBand's two codes of a delay in five bits, on the wire as in ibv_qp_attr, and its code of
+// "for ever".
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,17 @@
 
 namespace tokamak::verbs {
 
-// 4.096 us x 2^n. (9.7.6.1.3)
+// 4.096 us x 2^n (9.7.6.1.3).
 constexpr base::Duration AckTimeout(uint8_t code) { return base::Nanoseconds(int64_t{4096} << code); }
 
-// The code of the shortest time-out that is not below `delay`, in 1..31.
+// Returns the code, 1..31, of the shortest time-out not below `delay`.
 constexpr uint8_t AckTimeoutCode(base::Duration delay) {
   uint8_t code = 1;
   while (code < 31 && AckTimeout(code) < delay) ++code;
   return code;
 }
 
-// Time for which a peer waits after "not ready" with this code, 0..31. (table 45)
+// Returns the wait of an RNR NAK code, 0..31 (table 45).
 constexpr base::Duration NotReadyDelay(uint8_t code) {
   constexpr int32_t kTenMicroseconds[32] = {65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
                                             48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
@@ -26,8 +26,7 @@ constexpr base::Duration NotReadyDelay(uint8_t code) {
   return base::Microseconds(10) * kTenMicroseconds[code & 31];
 }
 
-// The code of the shortest such delay that is not below `delay`; 0, the longest of all, beyond
-// 491.52 ms.
+// Returns the code of the shortest such wait not below `delay`; 0, the longest, beyond 491.52 ms.
 constexpr uint8_t NotReadyCode(base::Duration delay) {
   for (uint8_t code = 1; code < 32; ++code) {
     if (NotReadyDelay(code) >= delay) return code;
@@ -35,9 +34,8 @@ constexpr uint8_t NotReadyCode(base::Duration delay) {
   return 0;
 }
 
-// As an RNR retry count: the requester tries until the peer has a receive posted. (9.7.5.2.8) Only
-// for queue pairs that are walked by Modify, as other people's programs do; our own waits have a
-// deadline.
+// RNR retry count without an end (9.7.5.2.8), only for queue pairs walked by Modify: our own waits
+// have a deadline.
 constexpr uint8_t kRnrRetryForever = 7;
 
 }  // namespace tokamak::verbs

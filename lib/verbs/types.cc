@@ -13,7 +13,7 @@
 namespace tokamak::verbs {
 namespace {
 
-constexpr size_t kIpv4Offset = 12;  // of an IPv4 address inside its IPv4-mapped form
+constexpr size_t kIpv4Offset = 12;  // in the IPv4-mapped form
 
 bool ParseDecimal(absl::string_view text, uint32_t max, uint32_t* value) {
   if (text.empty() || text.size() > 5 || (text.size() > 1 && text[0] == '0')) return false;
@@ -26,7 +26,7 @@ bool ParseDecimal(absl::string_view text, uint32_t max, uint32_t* value) {
   return sum <= max;
 }
 
-// Leaves what is not given as it is.
+// Changes nothing without digits.
 bool ParsePort(std::optional<absl::string_view> digits, uint16_t* port) {
   if (!digits) return true;
   uint32_t value = 0;
@@ -35,7 +35,7 @@ bool ParsePort(std::optional<absl::string_view> digits, uint16_t* port) {
   return true;
 }
 
-// At most four digits.
+// Takes at most four digits.
 bool ParseHex(absl::string_view text, uint32_t* value) {
   const auto is_digit = [](char c) { return absl::ascii_isxdigit(static_cast<unsigned char>(c)); };
   return !text.empty() && text.size() <= 4 && std::all_of(text.begin(), text.end(), is_digit) &&
@@ -53,7 +53,7 @@ bool ParseIpv4(absl::string_view text, uint8_t* bytes) {
   return true;
 }
 
-// Groups of 16 bits, as bytes; the last may be an IPv4 address.
+// 16-bit groups as bytes; the last may be an IPv4 address.
 bool ParseGroups(absl::string_view text, bool last_half, std::vector<uint8_t>* bytes) {
   if (text.empty()) return true;
   const std::vector<absl::string_view> groups = absl::StrSplit(text, ':');
@@ -89,8 +89,8 @@ bool ParseIpv6(absl::string_view text, std::array<uint8_t, 16>* ip) {
   return true;
 }
 
-// RFC 5952: lower case, no leading zeros, the longest run of at least two zero groups (the first of
-// equals) as "::".
+// RFC 5952: lower case, no leading zeros, "::" for the first longest run of at least two zero
+// groups.
 std::string FormatIpv6(const std::array<uint8_t, 16>& ip) {
   std::array<uint32_t, 8> groups;
   for (size_t i = 0; i < 8; ++i) groups[i] = uint32_t{ip[2 * i]} << 8 | ip[2 * i + 1];

@@ -1,11 +1,10 @@
-// IndexedHeap is a binary heap whose items know their positions, so that any of them can be moved
-// or removed in O(log n).
+// IndexedHeap is a binary heap whose items know their positions: any can be moved or removed in
+// O(log n).
 //
-// It allocates only while it grows beyond any size it has had. `Order` decides which item goes
-// first and stores the position of each:
+// It allocates only to grow beyond any former size. `Order`:
 //
 //   bool Before(const Item& a, const Item& b) const;      // total: equal runs give equal results
-//   void Place(const Item& item, size_t position) const;  // kNowhere: not in the heap any more
+//   void Place(const Item& item, size_t position) const;  // kNowhere: not in the heap
 #pragma once
 
 #include <cstddef>
@@ -27,7 +26,7 @@ class IndexedHeap final {
   bool empty() const { return items_.empty(); }
   size_t size() const { return items_.size(); }
 
-  // The first item, and the one that is cheapest to remove. The heap must not be empty.
+  // Must not be empty. back(): the cheapest to remove.
   const Item& front() const { return items_.front(); }
   const Item& back() const { return items_.back(); }
   const Item& operator[](size_t position) const { return items_[position]; }
@@ -37,7 +36,7 @@ class IndexedHeap final {
     SiftUp(items_.size() - 1, item);
   }
 
-  // Puts `item` at `position`, or restores the order after its key changed.
+  // Puts `item` at `position`; also after its key changed.
   void Update(size_t position, const Item& item) {
     if (position > 0 && order_.Before(item, items_[(position - 1) / 2])) {
       SiftUp(position, item);

@@ -7,7 +7,7 @@
 
 namespace tokamak::base {
 
-// A member of T for each list that it may be on.
+// A member of T per list.
 template <typename T>
 struct Link {
   T* previous = nullptr;

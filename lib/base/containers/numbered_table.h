@@ -1,6 +1,5 @@
 // NumberedTable holds activities under way (transfers, calls): found by number, visited in the
-// order in which they began. Memory is reused, so a table that has been busy before does not
-// allocate.
+// order in which they began. Memory is reused.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +26,7 @@ class NumberedTable final {
     while (!all_.empty()) Release(all_.first());
   }
 
-  // The item has no number yet.
+  // Without a number.
   template <typename... Arguments>
   T* Claim(Arguments&&... arguments) {
     if (free_.empty()) {
@@ -51,7 +50,7 @@ class NumberedTable final {
   void Bind(uint64_t number, T* item) { CHECK(by_number_.emplace(number, item).second); }
   void Unbind(uint64_t number) { by_number_.erase(number); }
 
-  // Returns null if no item has this number (any more).
+  // Returns null if no item has this number.
   T* Find(uint64_t number) const {
     auto it = by_number_.find(number);
     return it == by_number_.end() ? nullptr : it->second;

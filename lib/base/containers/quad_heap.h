@@ -1,11 +1,10 @@
 // QuadHeap is a heap whose nodes have four children: half as deep as a binary one, with siblings
 // adjacent in memory.
 //
-// Only the first item can be removed, or exchanged for another in one step; IndexedHeap
-// (indexed_heap.h) moves any item. It allocates only while it grows beyond any size it has had.
-// Items are copied around, so they should be small. `Item` decides which goes first:
+// Only the first item can be removed or exchanged (else: indexed_heap.h). It allocates only to grow
+// beyond any former size. Items are copied: keep them small. `Item`:
 //
-//   bool Before(const Item& other) const;  // a total order, so that equal runs give equal results
+//   bool Before(const Item& other) const;  // total: equal runs give equal results
 #pragma once
 
 #include <algorithm>
@@ -20,7 +19,7 @@ class QuadHeap final {
   bool empty() const { return items_.empty(); }
   size_t size() const { return items_.size(); }
 
-  // The heap must not be empty.
+  // Must not be empty.
   const Item& front() const { return items_.front(); }
 
   void Push(const Item& item) {
@@ -28,17 +27,16 @@ class QuadHeap final {
     SiftUp(items_.size() - 1, 0, item);
   }
 
-  // The heap must not be empty.
+  // Must not be empty.
   void PopFront() {
     const Item last = items_.back();
     items_.pop_back();
     if (!items_.empty()) Place(0, last);
   }
 
-  // As PopFront and Push, at the cost of one of them.
+  // Does PopFront and Push at the cost of one.
   void ReplaceFront(const Item& item) { Place(0, item); }
 
-  // Removes all items of which `condemned` is true.
   template <typename Condemned>
   void RemoveIf(Condemned condemned) {
     items_.erase(std::remove_if(items_.begin(), items_.end(), condemned), items_.end());
@@ -51,8 +49,8 @@ class QuadHeap final {
  private:
   static constexpr size_t kChildren = 4;
 
-  // Puts the item into its place below `top`, whose own item is overwritten. It goes to the bottom
-  // first and then up again: most items from outside, or from the end, belong there.
+  // Puts the item below `top`, which is overwritten: to the bottom, then up again, as most belong
+  // there.
   void Place(const size_t top, const Item item) {
     const size_t size = items_.size();
     size_t position = top;
@@ -65,7 +63,7 @@ class QuadHeap final {
       items_[position] = items_[least];
       position = least;
     }
-    // The last node may have fewer children.
+    // It may have fewer children.
     const size_t first = kChildren * position + 1;
     if (first < size) {
       size_t least = first;

@@ -14,8 +14,8 @@ struct HostPort {
   std::string host;  // without brackets
   uint16_t port = 0;
 
-  // Takes `default_port` if `text` has none; if that is 0, a port is required. kInvalidArgument:
-  // malformed. Nothing is looked up.
+  // Parses, and looks nothing up. `default_port` 0: `text` needs a port. kInvalidArgument:
+  // malformed.
   static absl::StatusOr<HostPort> Parse(absl::string_view text, uint16_t default_port = 0);
   std::string ToString() const;
 

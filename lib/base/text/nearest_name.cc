@@ -8,7 +8,7 @@
 namespace tokamak::base {
 namespace {
 
-// Optimal string alignment, keeping the last three rows.
+// Optimal string alignment, in three rows.
 size_t EditDistance(absl::string_view a, absl::string_view b) {
   std::vector<size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;

@@ -1,9 +1,8 @@
 // ObjectName is the name that an object's id was made of (ObjectId::FromName), or none.
 //
-// Law: one that is not empty is the name of its id, UTF-8 without control characters, and of at
-// most kMaxSize bytes: only For makes one, so that it may always be shown, wherever it came from.
-// None is a pointer without memory beside it; a name takes its bytes and one.
-// Thread rule: a plain value.
+// Law: a name is that of its id, UTF-8 without control characters, of at most kMaxSize bytes: For
+// alone makes one, so it may always be shown.
+// Memory: a pointer, and for a name its bytes and one.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +18,7 @@ namespace tokamak::base {
 
 class ObjectName final {
  public:
-  static constexpr size_t kMaxSize = 255;  // bytes: as long as a file's name, and one byte counts them
+  static constexpr size_t kMaxSize = 255;  // bytes: as a file's name, counted in a byte
 
   ObjectName() = default;  // none
   ObjectName(const ObjectName& other) { *this = other; }
@@ -27,14 +26,12 @@ class ObjectName final {
   ObjectName& operator=(const ObjectName& other);
   ObjectName& operator=(ObjectName&&) noexcept = default;
 
-  // Returns the name of the object `id`; an empty one is none. kInvalidArgument: it is another
-  // id's, or cannot be kept.
+  // Returns the name, empty for none. kInvalidArgument: another id's, or one that cannot be kept.
   static absl::StatusOr<ObjectName> For(const ObjectId& id, absl::string_view name);
-  // Returns the status that For would.
+  // Returns For's status.
   static absl::Status Check(const ObjectId& id, absl::string_view name);
 
-  // Returns true if a name can be kept with the id that is made of it: neither empty nor too long,
-  // and UTF-8 without control characters.
+  // True for UTF-8 without control characters, not empty, not too long.
   static bool MayBeKept(absl::string_view name);
 
   absl::string_view text() const;  // while this lives
@@ -47,7 +44,7 @@ class ObjectName final {
  private:
   explicit ObjectName(absl::string_view text);
 
-  std::unique_ptr<uint8_t[]> bytes_;  // the number of bytes, then the name
+  std::unique_ptr<uint8_t[]> bytes_;  // length, then the name
 };
 
 }  // namespace tokamak::base

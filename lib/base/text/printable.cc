@@ -9,7 +9,7 @@
 namespace tokamak::base {
 namespace {
 
-// Returns the length of the UTF-8 character that `text` begins with, or 0.
+// Returns the bytes of the UTF-8 character at the start, or 0.
 size_t CharacterLength(absl::string_view text) {
   const auto byte = [&](size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : uint8_t{0}; };
   const auto continues = [&](size_t from, size_t to) {
@@ -35,14 +35,14 @@ size_t CharacterLength(absl::string_view text) {
   return 0;
 }
 
-// True for ASCII's, and those of Latin 1, which some terminals obey as well.
+// True for ASCII's, and Latin 1's, which some terminals obey.
 bool IsControl(absl::string_view character) {
   const uint8_t first = static_cast<uint8_t>(character[0]);
   if (character.size() == 1) return first < 0x20 || first == 0x7f;
   return first == 0xc2 && static_cast<uint8_t>(character[1]) < 0xa0;
 }
 
-// True if all of it is UTF-8, and without control characters if those are forbidden.
+// True for UTF-8, without control characters unless allowed.
 bool IsClean(absl::string_view text, bool controls) {
   while (!text.empty()) {
     const size_t length = CharacterLength(text);
@@ -52,7 +52,7 @@ bool IsClean(absl::string_view text, bool controls) {
   return true;
 }
 
-// Returns the text with \xHH for each byte that is not UTF-8, and for control characters if asked.
+// Writes \xHH for bytes that are not UTF-8, and for control characters if asked.
 std::string Escape(absl::string_view text, bool controls) {
   std::string escaped;
   while (!text.empty()) {

@@ -1,6 +1,6 @@
 // Makes foreign texts, which may have any bytes, safe for a terminal, a log or JSON.
 //
-// Thread rule: none, pure functions.
+// Thread rule: any.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@ namespace tokamak::base {
 
 bool IsUtf8(absl::string_view text);
 
-// True for UTF-8 without control characters: Printable leaves it as it is.
+// True for UTF-8 without control characters.
 bool IsPrintable(absl::string_view text);
 
-// Writes \xHH for each byte that is not UTF-8.
+// Writes \xHH for bytes that are not UTF-8.
 std::string ToUtf8(absl::string_view text);
 
-// The same, and for each byte of a control character: one line, without terminal commands.
+// Does so for control characters, too: one line, without terminal commands.
 std::string Printable(absl::string_view text);
 
 }  // namespace tokamak::base

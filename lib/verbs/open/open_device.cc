@@ -63,7 +63,7 @@ class OpenedSoftDevice final : public OpenedDevice {
     return absl::OkStatus();
   }
 
-  std::optional<os::LoopThread> thread_;  // outlives the NIC that works on it
+  std::optional<os::LoopThread> thread_;  // outlives its NIC
   os::EpollLoop* loop_ = nullptr;
   base::NoTrace trace_;
   std::unique_ptr<soft::UdpFabric> fabric_;

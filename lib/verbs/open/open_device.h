@@ -4,9 +4,8 @@
 //   soft:raw@IP[:UDP_PORT]   the same through raw sockets, which need CAP_NET_RAW
 //   ibv:NAME[:PORT][@GID]    RDMA devices of the machine (rdma-core), in hardware or the kernel's
 //
-// These are the names that tokd --device takes. A name is never answered with another kind of
-// device. The daemon opens its own devices (lib/daemon/devices), as it sets more of them: a second
-// NIC for bulk, packet captures, congestion control, connections over TCP.
+// A name, as of tokd --device, never gets another kind of device. The daemon sets up its devices
+// itself (lib/daemon/devices).
 #pragma once
 
 #include <memory>
@@ -18,28 +17,27 @@
 
 namespace tokamak::verbs {
 
-// Thread rule: opened and dropped by one thread, which is none of the device's loops but for
+// Thread rule: opened and dropped by one thread, which is none of the device's loops but
 // OpenOptions::loop.
 class OpenedDevice {
  public:
-  // Everything that came from the device must be dropped before.
+  // All that came from the device is dropped before.
   virtual ~OpenedDevice() = default;
   virtual Device& device() = 0;
 };
 
 struct OpenOptions {
-  // A software NIC works on this loop, whose thread opens and drops it: no thread has to be woken
-  // for a message. Null: on a thread of its own, beside the program. An ibv: device needs neither.
+  // A software NIC's loop, on the thread that opens and drops it: no wake-ups. Null: a thread of
+  // its own. ibv: needs neither.
   os::EpollLoop* loop = nullptr;
 
-  // How a software NIC's own thread finds out that there is work.
+  // How a software NIC's own thread notices work.
   os::Detection detection;
 };
 
-// Opens `name`. kInvalidArgument: it is of no kind above; the text shows the form of a name. Other
-// errors are the backend's: the address is not this machine's, its UDP port is taken, there is no
-// such RDMA device (the text lists those that there are), its port is down, /dev/infiniband is
-// closed.
+// Opens `name`. kInvalidArgument: no such kind; the text shows a name's form. Others are the
+// backend's: not this machine's address, UDP port taken, no such RDMA device (with a list), port
+// down, /dev/infiniband closed.
 absl::StatusOr<std::unique_ptr<OpenedDevice>> OpenDevice(absl::string_view name, const OpenOptions& options = {});
 
 }  // namespace tokamak::verbs

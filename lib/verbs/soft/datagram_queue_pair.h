@@ -1,8 +1,8 @@
 // SoftDatagramQueuePair is the owner's half of a datagram queue pair: it puts checked requests into
 // the rings. DatagramCore is the NIC's half.
 //
-// Thread rule: the thread of the completion queues' loop. Attach, Detach and the destructor of a
-// group's member wait for the NIC's thread.
+// Thread rule: the thread of the completion queues' loop. Attach, Detach and a group member's
+// destructor wait for the NIC's thread.
 #pragma once
 
 #include <cstdint>

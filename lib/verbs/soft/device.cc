@@ -34,7 +34,7 @@ class SoftCompletionQueue final : public CompletionQueue {
   uint32_t depth() const override { return ring_->depth(); }
   absl::Status Resize(uint32_t depth) override {
     if (absl::Status s = CheckDepth(depth, nic_->limits()); !s.ok()) return s;
-    CompletionRing::Space space = CompletionRing::SpaceFor(depth);  // allocated without the mutex
+    CompletionRing::Space space = CompletionRing::SpaceFor(depth);  // without the mutex
     Nic::Control control(*nic_);
     return ring_->Resize(depth, &space);
   }
@@ -47,7 +47,7 @@ class SoftCompletionQueue final : public CompletionQueue {
   const std::shared_ptr<CompletionRing> ring_;
 };
 
-// The parts of a queue pair, except the NIC's choices.
+// All but the NIC's choices.
 template <typename Options>
 absl::StatusOr<QueuePairParts> PartsFor(const Nic& nic, DomainId domain, const Options& options) REQUIRES_NIC_MUTEX {
   const auto* send_queue = dynamic_cast<SoftCompletionQueue*>(options.send_queue);
@@ -220,7 +220,7 @@ class SoftDeviceHandle final : public SoftDevice {
  private:
   const std::shared_ptr<Nic> nic_;
   const std::string name_;
-  SoftConnectionManager& manager_;  // owned by the NIC
+  SoftConnectionManager& manager_;  // the NIC's
   SoftDatagrams datagrams_;
 };
 

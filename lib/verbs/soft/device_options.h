@@ -12,57 +12,55 @@
 
 namespace tokamak::verbs::soft {
 
-constexpr uint32_t kMostWindow = 4096;  // packets, unless an option asks for more
+constexpr uint32_t kMostWindow = 4096;  // packets, by default
 
 struct DeviceOptions {
   std::string name = "soft";
-  Address address;  // where the fabric plugs it in
+  Address address;  // the fabric's
   uint32_t max_mtu = kMaxMtu;
   uint64_t seed = 1;        // PSNs, queue pair numbers, keys
   uint32_t trace_node = 0;  // TraceEvent::node
 
-  // See congestion.h. The default finds out what the network can carry.
+  // See congestion.h. The default finds the network's capacity.
   CongestionControl congestion = CongestionControl::kAdditive;
   DcqcnParameters dcqcn;
 
-  // Packets that a queue pair may have unacknowledged. All queue pairs together may have what the
-  // port's receive_window holds, up to kMostWindow, or `nic_packets`, or `window_packets` if that
-  // is more; kNone bounds neither.
-  uint32_t window_packets = 0;  // the most; 0: what the port's receive_window holds
-  uint32_t nic_packets = 0;     // 0: what the port's receive_window holds
+  // Bounds of unacknowledged packets. All queue pairs together: the port's receive_window, up to
+  // kMostWindow, or `nic_packets`, or `window_packets` if more. kNone bounds neither.
+  uint32_t window_packets = 0;  // of one queue pair; 0: the port's receive_window
+  uint32_t nic_packets = 0;     // 0: the port's receive_window
 
-  // Packets after which a requester asks for an acknowledgement at the latest; it also asks at a
-  // message's end. 0: 32 or fewer, as suits batches, and at a batch's end.
+  // Packets until a requester asks for an acknowledgement, at the latest; it also asks at a
+  // message's end. 0: 32 or fewer, and at a batch's end.
   uint32_t ack_every = 0;
 
-  // As responder: how long the acknowledgement of a SEND of one packet may wait for another packet
-  // to leave with; at most kPatientAcknowledgements wait. It spares peers whose messages are
-  // answered by messages a wake-up. 0: none waits.
+  // Responder: the longest wait of a one-packet SEND's acknowledgement for a packet to leave with,
+  // which spares the peer a wake-up if the answer is a message; at most kPatientAcknowledgements
+  // wait. 0: none.
   base::Duration ack_delay;
 
-  // True if only the missing packets of SENDs and WRITEs are repeated: packets behind a gap are
-  // kept, up to kHeldPackets for each queue pair, and the NAK (a packet of our own) names the
-  // missing ones. A peer without selective repeat goes back as usual.
+  // True if only missing packets of SENDs and WRITEs are repeated: up to kHeldPackets behind a gap
+  // are kept for each queue pair, and the NAK (a packet of our own) names the missing. Other peers
+  // go back as usual.
   bool selective_repeat = false;
 
-  // Packets of a batch, at least 1: the more, the cheaper.
+  // At least 1; larger batches are cheaper.
   uint32_t batch_packets = 128;
 
-  // Time that threads and timers may add to a round trip; 0 in virtual time.
+  // Time that threads and timers add to a round trip; 0 in virtual time.
   base::Duration pause = kPause;
 
-  // The least time between two congestion notifications, for each queue pair.
+  // The least time between two congestion notifications of a queue pair.
   base::Duration notification_interval = base::Microseconds(50);
 
-  // DSCP of the queue pairs' packets. Congestion notifications have kNotificationDscp, the
-  // connection manager's messages 0.
+  // DSCP of queue pairs' packets; congestion notifications have kNotificationDscp, CM messages 0.
   uint8_t dscp = 0;
 
   // Asked before each access to registered memory; outlives the device. Null: no check.
   const HostMemory* host_memory = nullptr;
 
-  // Runs a call on the NIC loop's thread and waits for it: LoopThread::CallOn. Null: calls are
-  // direct, and the last handle is dropped on the loop's thread, or while the loop is stopped.
+  // Runs a call on the NIC loop's thread and waits (LoopThread::CallOn). Null: direct calls; the
+  // last handle is dropped on that thread, or while the loop is stopped.
   std::function<void(const std::function<void()>&)> run_on_nic_loop;
 };
 

@@ -19,13 +19,13 @@ constexpr uint16_t kFullMembership = 0x8000;  // of a P_Key; partial members are
 constexpr uint32_t kMaxRequests = 16384;
 constexpr uint32_t kMaxCompletions = 1 << 20;
 
-// Packets, of one queue pair and of all together.
+// Packets, of one queue pair and of all.
 constexpr uint32_t kLeastWindow = 16;
 
 constexpr uint32_t kMaxBatch = 4096;  // packets
 constexpr uint8_t kMaxDscp = 63;
 
-// UDP source ports of flows lie in the dynamic range, as RoCEv2 asks. (A17.9.2)
+// RoCEv2's UDP source ports are in the dynamic range (A17.9.2).
 constexpr uint16_t kFirstFlowPort = 0xc000;
 constexpr uint16_t kFlowPorts = 0x4000;
 
@@ -86,7 +86,7 @@ Nic::Nic(base::EventLoop& loop, base::Trace& trace, const DeviceOptions& options
   };
 }
 
-// Sends the connection manager's last messages, about connections dropped just before.
+// Sends the last CM messages, about connections just dropped.
 Nic::~Nic() {
   nic_state_.outbox.set_limit(SIZE_MAX);
   while (port_ != nullptr && !port_busy_ && has_data()) {
@@ -133,8 +133,8 @@ void Nic::EndTurn() {
   Publish();
   Transmit();
   Publish();
-  // Work may remain without a packet that waits for the port: requests that make none, or that an
-  // overrun gave room. Each such turn carries requests out or sends, so it does not spin.
+  // Work may remain that waits for no packet: requests that make none, or that an overrun gave
+  // room. Each such turn carries out or sends, so it does not spin.
   if (has_work()) Wake();
   nic_state_.alarms.End();
   in_turn_ = false;
@@ -192,8 +192,8 @@ void Nic::Transmit() {
       Wake();
       return;
     }
-    // Packets that the port would not take now are not made: answers that come due meanwhile could
-    // not pass them, and after a loss they would be in vain.
+    // No packets are made that the port would not take: answers due meanwhile could not pass them,
+    // and after a loss they are in vain.
     const size_t room = port_->room();
     if (room == 0) {
       port_busy_ = true;
@@ -208,7 +208,7 @@ void Nic::Transmit() {
   }
 }
 
-// Sends notifications, each alone: they are rare, and no data may go before them.
+// Sends notifications alone: they are rare, and no data may go before them.
 void Nic::Notify() {
   while (!notifications_busy_) {
     QueuePairCore* queue_pair = nic_state_.notifiers.TakeFirst();
@@ -219,11 +219,11 @@ void Nic::Notify() {
   }
 }
 
-// Lets queue pairs take turns until the batch is full or none can send.
+// Gives queue pairs turns until the batch is full or none can send.
 void Nic::Fill() {
   AddAnswers();
   AddMads();
-  size_t idle = 0;  // queue pairs in a row that could not send all
+  size_t idle = 0;  // in a row that could not send all
   while (!nic_state_.outbox.full() && idle <= nic_state_.ready.size()) {
     QueuePairCore* queue_pair = nic_state_.TakeNext();
     if (queue_pair == nullptr) return;
@@ -300,7 +300,7 @@ void Nic::Wake() {
 void Nic::AnswerDoorbells() {
   if (doorbells_.load(std::memory_order_acquire) == nullptr) return;  // cheaper than an exchange
   QueuePairCore* last = doorbells_.exchange(nullptr, std::memory_order_acq_rel);
-  // The stack has the latest on top; they are answered as they rang.
+  // The latest is on top; they are answered as they rang.
   QueuePairCore* first = nullptr;
   while (last != nullptr) {
     QueuePairCore* next = last->next_doorbell;
@@ -369,7 +369,7 @@ absl::Status Nic::Plug(base::EventLoop& loop, Fabric& fabric, const DeviceOption
   address_ = FromFabricAddress(port_->address());
   if (address_.udp_port == kRoceUdpPort) address_.udp_port = 0;
   limits_ = MakeLimits(RoundMtu(std::min(port_->max_mtu(), options.max_mtu)));
-  // Peers are assumed to have as much room as we have.
+  // Assumes as much room at peers as here.
   nic_state_.reads.set_window(port_->receive_window());
   if (options.congestion != CongestionControl::kNone) {
     const uint32_t together = options.nic_packets != 0 ? options.nic_packets : PortPackets();
@@ -493,13 +493,13 @@ std::unique_ptr<Congestion> Nic::MakeOwnCongestion() const {
 }
 
 void Nic::Destroy(QueuePairCore* queue_pair) {
-  // It may be among those that rang.
+  // It may have rung.
   AnswerDoorbells();
   const uint32_t number = queue_pair->number();
   if (queue_pair->watched) manager_->OnDropped(number);
   table_.Remove(number);
   queue_pair->ForgetCompletions();
-  // Rings that others share, or that outlive it, are published before the mutex is released.
+  // Shared or surviving rings are published before the mutex is released.
   Publish();
   gone_.Add(queue_pair->counters);
   delete queue_pair;
@@ -523,7 +523,7 @@ absl::Status Nic::Modify(uint32_t number, QueuePairState state, const QueuePairA
   walking_ = true;
   const absl::Status status = Connected(number)->Modify(state, attributes, limits_);
   walking_ = false;
-  if (!in_turn_) Wake();  // to publish the flushed completions
+  if (!in_turn_) Wake();  // publishes flushed completions
   return status;
 }
 

@@ -1,13 +1,13 @@
 // Nic is the software NIC itself: it hands the port's packets to the queue pairs, and theirs to the
 // port.
 //
-// It works in turns. A turn begins when packets arrive, an owner rings the doorbell, an alarm is
-// due or the port takes packets again; it does all work and then sends one batch for all queue
-// pairs. One mutex guards all state: a turn takes it once, owners' threads for control calls.
-// Posting and polling go without it through the rings of work_queue.h and completion_ring.h.
+// A turn begins when packets arrive, a doorbell rings, an alarm is due or the port takes packets
+// again; it does all work, then sends one batch for all queue pairs. One mutex guards all state: a
+// turn takes it once, owners' threads for control calls; posting and polling go through rings
+// without it.
 //
-// Law: before the mutex is released, whoever must act next is woken: the owner of a new completion;
-// the NIC, for its next turn, if a packet could still be sent.
+// Law: before the mutex is released, whoever must act next is woken: a new completion's owner, or
+// the NIC itself if a packet could be sent.
 // Thread rule: as each method says. Made and deleted on the NIC loop's thread.
 #pragma once
 
@@ -40,18 +40,18 @@ namespace tokamak::verbs::soft {
 
 class Nic final : public Management, public std::enable_shared_from_this<Nic> {
  public:
-  // The NIC is deleted through DeviceOptions::run_on_nic_loop when the last reference goes.
+  // Deleted through DeviceOptions::run_on_nic_loop with the last reference.
   static absl::StatusOr<std::shared_ptr<Nic>> Open(base::EventLoop& loop, Fabric& fabric, base::Trace& trace,
                                                    const DeviceOptions& options);
   ~Nic() override;
 
-  // Called before anybody else knows the NIC.
+  // Comes before anybody else knows the NIC.
   void SetManager(std::unique_ptr<ManagementHandler> manager) {
     NicLock lock(mutex_);
     manager_ = std::move(manager);
   }
 
-  // An owner's call: holds the mutex, and at its end wakes whoever must act next.
+  // An owner's call: holds the mutex, then wakes whoever must act next.
   class ABSL_SCOPED_LOCKABLE Control final {
    public:
     explicit Control(Nic& nic) ABSL_EXCLUSIVE_LOCK_FUNCTION(kNicMutex) : nic_(nic) { nic_.mutex_.Lock(); }
@@ -66,12 +66,12 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
     Nic& nic_;
   };
 
-  // Down to watches(): any thread, without the mutex.
+  // Down to watches(): any thread, no mutex.
   void RingDoorbell(QueuePairCore& queue_pair);
 
   uint32_t NextKey(uint32_t key) const ABSL_NO_THREAD_SAFETY_ANALYSIS { return nic_state_.keys.NextKey(key); }
 
-  // Runs `call` on the NIC loop's thread and waits for it.
+  // Runs `call` on the NIC loop's thread, and waits.
   void RunOnLoop(const std::function<void()>& call) const;
 
   DeviceWatches& watches() { return watches_; }
@@ -84,7 +84,7 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   absl::StatusOr<WindowId> CreateWindow(DomainId domain) REQUIRES_NIC_MUTEX;
   void DestroyWindow(const WindowId& window) REQUIRES_NIC_MUTEX;
 
-  // Makes a queue pair, which lives until Destroy; the NIC chooses its number and source port.
+  // Makes one that lives until Destroy; the NIC chooses number and source port.
   absl::StatusOr<ConnectedCore*> CreateQueuePair(QueuePairParts parts,
                                                  const QueuePairOptions& options) REQUIRES_NIC_MUTEX;
   absl::StatusOr<DatagramCore*> CreateDatagramQueuePair(QueuePairParts parts,
@@ -95,20 +95,19 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   absl::Status ModifyByOwner(DatagramCore& queue_pair, QueuePairState state,
                              const DatagramAttributes& attributes) REQUIRES_NIC_MUTEX;
 
-  // On the NIC loop's thread. Attach: not a member yet; Detach: a member.
+  // Run on the NIC loop's thread. Attach: not a member yet; Detach: a member.
   absl::Status Attach(const Address& group, DatagramCore& queue_pair) REQUIRES_NIC_MUTEX;
   void Detach(const Address& group, DatagramCore& queue_pair) REQUIRES_NIC_MUTEX;
 
-  // Reports one kReceiveLimit when fewer than `limit` are left, which may be now.
+  // Reports one kReceiveLimit once fewer than `limit` are left, perhaps now.
   void ArmShared(SharedReceives& receives, uint32_t limit) REQUIRES_NIC_MUTEX;
 
-  // Moves the queue pairs that draw from it to Error, and ends its events.
+  // Moves its queue pairs to Error and ends its events.
   void CloseShared(SharedReceives& receives) REQUIRES_NIC_MUTEX;
 
   DeviceCounters counters() const REQUIRES_NIC_MUTEX;
   absl::StatusOr<QueuePairCounters> queue_pair_counters(uint32_t number) const REQUIRES_NIC_MUTEX;
 
-  // Management.
   std::shared_ptr<Management> Share() override { return shared_from_this(); }
   NicMutex& mutex() override { return mutex_; }
   const Limits& limits() const override { return limits_; }
@@ -135,7 +134,7 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   void ReleaseNumber(uint32_t number) override REQUIRES_NIC_MUTEX { table_.Release(number); }
 
  private:
-  // Batches (DeviceOptions::batch_packets) in a turn before the loop receives again.
+  // Before the loop receives again.
   static constexpr int kBatchesPerTurn = 2;
 
   struct Mad {
@@ -146,7 +145,7 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   Nic(base::EventLoop& loop, base::Trace& trace, const DeviceOptions& options);
   absl::Status Plug(base::EventLoop& loop, Fabric& fabric, const DeviceOptions& options);
 
-  // Turns, on the NIC's thread.
+  // Turns.
   void OnPackets(absl::Span<const Packet> packets);
   void OnDoorbell();
   void OnPortReady();
@@ -158,7 +157,7 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   void DispatchToManager(const Packet& packet) REQUIRES_NIC_MUTEX;
   void FinishTurns() REQUIRES_NIC_MUTEX;
 
-  // Sending, in a turn.
+  // Sending.
   void Transmit() REQUIRES_NIC_MUTEX;
   void Notify() REQUIRES_NIC_MUTEX;
   void Fill() REQUIRES_NIC_MUTEX;
@@ -190,7 +189,7 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   mutable NicMutex mutex_;
   SecretNumbers numbers_ GUARDED_BY_NIC_MUTEX;
   SecretNumbers manager_numbers_ GUARDED_BY_NIC_MUTEX;
-  std::atomic<bool> woken_{false};                  // true if the doorbell was raised and has not been answered
+  std::atomic<bool> woken_{false};                  // true if the doorbell was raised, not answered
   std::atomic<QueuePairCore*> doorbells_{nullptr};  // a stack, linked by next_doorbell
   NicState nic_state_;
   QueuePairTable table_ GUARDED_BY_NIC_MUTEX;
@@ -198,7 +197,7 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   QueuePairCounters gone_ GUARDED_BY_NIC_MUTEX;  // of destroyed queue pairs
   DomainId next_domain_ GUARDED_BY_NIC_MUTEX = 1;
   std::deque<Mad> mads_ GUARDED_BY_NIC_MUTEX;
-  size_t mads_added_ GUARDED_BY_NIC_MUTEX = 0;  // how many of them, from the first on, are in the outbox
+  size_t mads_added_ GUARDED_BY_NIC_MUTEX = 0;  // the first of them, in the outbox
   uint32_t mad_psn_ GUARDED_BY_NIC_MUTEX = 0;
   DeviceWatches watches_;
   bool in_turn_ GUARDED_BY_NIC_MUTEX = false;

@@ -1,6 +1,5 @@
-// NumberShare is the part of all numbers that one of several NICs with one address gives out: queue
-// pair numbers and IDs of the connection manager. The highest bits are the NIC's own, so a packet's
-// numbers say which NIC it is for.
+// NumberShare is the part of queue pair numbers and CM IDs that one of several NICs with one
+// address gives out. The highest bits are the NIC's, so a packet's numbers name it.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +11,15 @@ class NumberShare final {
   static constexpr int kBits = 8;
   static constexpr uint32_t kShares = 1 << kBits;
 
-  // All numbers: the NIC is the only one at its address.
+  // All: the NIC is alone at its address.
   NumberShare() = default;
-  // `index` is below kShares.
+  // `index` < kShares.
   explicit NumberShare(uint32_t index) : whole_(false), index_(index) {}
 
   bool whole() const { return whole_; }
   uint32_t index() const { return index_; }
 
-  // Returns this share's number with the lower bits of `drawn`; both have `bits` bits.
+  // Returns the share's number with the lower bits of `drawn`, both `bits` wide.
   uint32_t Place(uint32_t drawn, int bits) const {
     const int own = bits - kBits;
     return whole_ ? drawn : index_ << own | (drawn & ((uint32_t{1} << own) - 1));
@@ -35,6 +34,6 @@ class NumberShare final {
 };
 
 constexpr int kQueuePairNumberBits = 24;
-constexpr int kCommunicationIdBits = 32;  // also of a SIDR_REQ's request ID
+constexpr int kCommunicationIdBits = 32;  // also of SIDR request IDs
 
 }  // namespace tokamak::verbs::soft

@@ -19,13 +19,13 @@ uint64_t TotalLength(absl::Span<const Sge> sges);  // bytes
 absl::Status CheckLength(uint64_t length, const Limits& limits);
 absl::Status QueueFull(uint32_t depth);
 
-// Returns OK in ReadyToSend, and in Error, to flush the requests.
+// Returns OK in ReadyToSend, and in Error, to flush.
 PostResult MaySend(QueuePairState state);
 
-// Sets what a slot sends; inline bytes are copied to `inline_bytes`.
+// Copies inline bytes to `inline_bytes`.
 void SetSource(absl::Span<const Sge> sges, bool is_inline, uint64_t length, uint8_t* inline_bytes, SourceBytes* slot);
 
-// Puts receives into `queue`, stops at the first bad one, and publishes them.
+// Posts up to the first bad one, and publishes.
 PostResult PostReceives(absl::Span<const ReceiveRequest> requests, uint32_t max_sges, const Limits& limits,
                         ReceiveQueue& queue);
 

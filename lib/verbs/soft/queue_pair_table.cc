@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kFirstSlots = 16;
 
-// 0 and 1 are for management, the last is that of multicast. (9.6.1.2)
+// 0 and 1 are for management, the last for multicast (9.6.1.2).
 constexpr uint32_t kFirstNumber = kManagementQueuePair + 1;
 constexpr uint32_t kNumbers = kPsnMask - kFirstNumber;
 static_assert(QueuePairTable::kMaxQueuePairs <= kNumbers / 2, "drawing finds a free number soon");
@@ -69,7 +69,7 @@ void QueuePairTable::FreeIfIdle(size_t slot) {
   if (slots_[slot].used || slots_[slot].held) return;
   slots_[slot] = Slot();
   --taken_;
-  // Numbers behind it that are past their home move up.
+  // Moves up numbers behind it that are past their home.
   for (size_t at = Next(slot); slots_[at].number != 0; at = Next(at)) {
     const Slot moved = std::exchange(slots_[at], Slot());
     slots_[SlotOf(moved.number)] = moved;

@@ -1,13 +1,11 @@
 // QueuePairTable finds a queue pair by its number, and gives out numbers.
 //
-// A stranger who knows a number can forge packets for it, so all 24 bits are drawn, and known
-// numbers do not reveal others. A held number (TIMEWAIT) is not drawn again.
+// Who knows a number can forge packets for it: all 24 bits are drawn, and known numbers reveal no
+// others. A held number (TIMEWAIT) is not drawn again.
 //
-// Each packet is a look-up: the table is open-addressed; a home slot is a number's low bits, which
-// are random.
-//
+// Each packet is a look-up: open addressing, with a number's random low bits as its home slot.
 // Law: at least half of the slots are free; none is from a number's home slot to its own.
-// Thread rule: under the NIC's mutex.
+// Thread rule: the NIC's mutex.
 #pragma once
 
 #include <cstddef>
@@ -26,33 +24,32 @@ class QueuePairCore;
 class QueuePairTable final {
  public:
   static constexpr uint32_t kMaxQueuePairs = 1 << 16;
-  // The bound if addresses are shared: half of a NIC's numbers, so that drawing finds a free one
-  // soon.
+  // With shared addresses: half of a NIC's numbers, so that draws find a free one.
   static constexpr uint32_t kMaxOfShare = 1 << 15;
 
   explicit QueuePairTable(const SecretNumbers& numbers);
 
-  // Called before the first number.
+  // Comes before the first number.
   void set_share(NumberShare share) {
     share_ = share;
     most_ = share.whole() ? kMaxQueuePairs : kMaxOfShare;
   }
 
-  // Returns a number that nobody has; 0 when as many as allowed are in use or held.
+  // Returns a number that nobody has; 0: as many as allowed are in use or held.
   uint32_t Reserve();
 
-  // Gives the reserved `number` to `queue_pair` until Remove.
+  // Lists it until Remove.
   void Insert(uint32_t number, QueuePairCore* queue_pair);
   void Remove(uint32_t number);
 
-  // Holds a number in use (TIMEWAIT), beyond Remove. Release does nothing when it is not held.
+  // Holds a number in use (TIMEWAIT), beyond Remove. Release ignores others.
   void Hold(uint32_t number);
   void Release(uint32_t number);
 
-  // Returns null when there is none.
+  // Returns null if there is none.
   QueuePairCore* Find(uint32_t number) const { return slots_[SlotOf(number)].queue_pair; }
 
-  // Visits all, in an order that the seed decides; `visit` may remove queue pairs.
+  // Visits in an order of the seed's; `visit` may remove queue pairs.
   void ForEach(const std::function<void(QueuePairCore&)>& visit) const;
 
  private:
@@ -66,7 +63,7 @@ class QueuePairTable final {
   size_t Next(size_t slot) const { return (slot + 1) & (slots_.size() - 1); }
   size_t Home(uint32_t number) const { return number & (slots_.size() - 1); }
 
-  // Returns the slot of `number`, or the free one where it would be put.
+  // Returns its slot, or the free one for it.
   size_t SlotOf(uint32_t number) const {
     size_t slot = Home(number);
     while (slots_[slot].number != number && slots_[slot].number != 0) slot = Next(slot);
@@ -79,7 +76,7 @@ class QueuePairTable final {
   SecretNumbers numbers_;
   NumberShare share_;
   size_t most_ = kMaxQueuePairs;
-  std::vector<Slot> slots_;  // a power of two of them
+  std::vector<Slot> slots_;  // a power of two
   size_t taken_ = 0;
 };
 

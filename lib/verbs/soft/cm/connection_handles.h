@@ -1,11 +1,8 @@
 // The handles of connections: Connection, ConnectionRequest and Listener of the software NIC.
 //
-// A handle keeps the NIC alive and reports events on its application's loop, never inside a call:
-// the connection manager leaves news with it under the NIC's mutex and raises its signal, whose
-// task runs the handler without the mutex. A dropped handle gets no more news.
-//
-// Thread rule: a handle belongs to the thread of its loop; annotated methods are called with the
-// NIC's mutex.
+// A handle keeps the NIC alive. The connection manager leaves news with it under the NIC's mutex
+// and raises its signal, whose task runs the handler without the mutex.
+// Thread rule: the thread of its loop.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +21,9 @@
 
 namespace tokamak::verbs::soft {
 
-// Requests reported to a listener in one task. HalfOpenBounds bound how many may wait, over all
-// listeners.
+// Requests reported in one task; HalfOpenBounds bound how many wait, over all listeners.
 constexpr size_t kMaxToldAtOnce = 64;
 
-// A request as its listener sees it.
 struct PendingRequest {
   uint64_t key = 0;  // of its record
   Address peer;
@@ -36,34 +31,31 @@ struct PendingRequest {
   ReqMad req;
 };
 
-// Receives a connection's news under the NIC's mutex: it must not call back.
+// Takes a connection's news under the NIC's mutex: it must not call back.
 class ConnectionOwner {
  public:
-  // `state`: the connection's, after the news.
+  // `state`: after the news.
   virtual void Tell(const ConnectionNews& news, const ConnectionState& state) REQUIRES_NIC_MUTEX = 0;
 
-  // The key of its connection.
   uint64_t key GUARDED_BY_NIC_MUTEX = 0;
 
  protected:
   ~ConnectionOwner() = default;
 };
 
-// Receives requests for connections at one port.
 class ConnectionListener {
  public:
-  // Reports new requests, under the NIC's mutex: it must not call back.
+  // Reports new requests under the NIC's mutex: it must not call back.
   virtual void Wake() REQUIRES_NIC_MUTEX = 0;
   virtual const Address& listens_at() const = 0;
 
-  std::deque<uint64_t> waiting GUARDED_BY_NIC_MUTEX;   // keys of the requests that the application does not know of yet
-  std::set<uint64_t> unanswered GUARDED_BY_NIC_MUTEX;  // those, and those that it has not answered
+  std::deque<uint64_t> waiting GUARDED_BY_NIC_MUTEX;   // keys of requests not yet reported
+  std::set<uint64_t> unanswered GUARDED_BY_NIC_MUTEX;  // those, and those reported but not answered
 
  protected:
   ~ConnectionListener() = default;
 };
 
-// The connection manager, as its handles see it.
 class ConnectionDesk {
  public:
   virtual absl::StatusOr<std::unique_ptr<Connection>> Accept(uint64_t key, QueuePair& queue_pair,
@@ -71,11 +63,11 @@ class ConnectionDesk {
       ABSL_LOCKS_EXCLUDED(kNicMutex) = 0;
   virtual void Reject(uint64_t key, const UserData& private_data) REQUIRES_NIC_MUTEX = 0;
 
-  // Forgets a handle that is being dropped.
+  // Forgets a handle being dropped.
   virtual void Forget(ConnectionOwner& owner) REQUIRES_NIC_MUTEX = 0;
   virtual void Forget(ConnectionListener& listener) REQUIRES_NIC_MUTEX = 0;
 
-  // Returns the oldest request, still wanted, that this listener's application does not know of.
+  // Returns the oldest request, still wanted, not yet reported.
   virtual std::optional<PendingRequest> TakeRequest(ConnectionListener& listener) REQUIRES_NIC_MUTEX = 0;
 
  protected:
@@ -99,7 +91,7 @@ class SoftConnection final : public Connection, public ConnectionOwner {
   ConnectionDesk& desk_;
   const Address peer_;
   ConnectionHandler handler_;
-  absl::InlinedVector<ConnectionNews, 2> news_ GUARDED_BY_NIC_MUTEX;  // Established and an end are all that comes
+  absl::InlinedVector<ConnectionNews, 2> news_ GUARDED_BY_NIC_MUTEX;  // at most Established and an end
   const base::Lifetime lifetime_;
   const std::unique_ptr<base::Signal> signal_;
 };

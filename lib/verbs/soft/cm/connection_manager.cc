@@ -14,7 +14,7 @@ using Phase = ConnectionPhase;
 
 static_assert(kMadLength == kMadSize);
 
-// A cookie is good for its period and the next; so is a peer's answer.
+// Cookies and peers' answers are good for their period and the next.
 constexpr base::Duration kCookiePeriod = base::Seconds(8);
 
 uint64_t CookiePeriod(base::Time now) {
@@ -33,7 +33,7 @@ AnyData ToAnyData(absl::Span<const uint8_t> bytes) {
   return data;
 }
 
-// Returns a GUID, which distinguishes hosts, so two devices with one seed must not share it.
+// A GUID distinguishes hosts: two devices with one seed must not share it.
 uint64_t MakeGuid(Management& nic) REQUIRES_NIC_MUTEX {
   uint64_t guid = nic.numbers().Next();
   for (const uint8_t byte : nic.address().ip) guid = (guid ^ byte) * 0x100000001b3;
@@ -213,7 +213,7 @@ DatagramResult SoftConnectionManager::OnMad(const Packet& packet) {
     length += slice.length;
   }
   const absl::StatusOr<Mad> mad = DecodeMad(bytes);
-  if (!mad.ok()) return DatagramResult::kNoMessage;  // strangers' noise; a kernel ignores it, too
+  if (!mad.ok()) return DatagramResult::kNoMessage;  // strangers' noise, as for a kernel
   const Address peer = DeviceAt(FromFabricAddress(packet.peer), nic_.address());
   if (std::holds_alternative<ReqMad>(mad->body)) return OnReq(peer, *mad);
   if (const auto* req = std::get_if<SidrReqMad>(&mad->body)) return services_.OnRequest(peer, mad->transaction, *req);
@@ -262,7 +262,7 @@ DatagramResult SoftConnectionManager::OnReq(const Address& peer, const Mad& mad)
   if (listener == nullptr) return reject(MakeRej(req, RejectReason::kInvalidServiceId));
   const std::optional<Standing> standing = Place(peer, mad.transaction);
   if (!standing) {
-    // No rejection: the peer repeats the request, and there may be room then.
+    // No REJ: there may be room when the peer repeats.
     const uint64_t cookie = CookieFor(peer, CookiePeriod(nic_.alarms().now()));
     if (!IsCookie(peer, mad.transaction)) Send(peer, MakeCookie(req, cookie));
     return DatagramResult::kRefused;
@@ -285,7 +285,6 @@ DatagramResult SoftConnectionManager::OnReq(const Address& peer, const Mad& mad)
   return DatagramResult::kTaken;
 }
 
-// Returns the standing in which one more request of `peer` has a place, or nothing.
 std::optional<Standing> SoftConnectionManager::Place(const Address& peer, uint64_t transaction) {
   if (table_.MayOpen(peer, Standing::kUnknown)) return Standing::kUnknown;
   if (IsCookie(peer, transaction) && table_.MayOpen(peer, Standing::kHasCookie)) return Standing::kHasCookie;
@@ -294,15 +293,13 @@ std::optional<Standing> SoftConnectionManager::Place(const Address& peer, uint64
   return std::nullopt;
 }
 
-// Doubts `record`: `mad`, a REQ, contradicts it.
 void SoftConnectionManager::Doubt(ConnectionRecord& record, const Mad& mad) {
   const Address peer = record.peer;
   Apply(record, record.state.OnDoubt(nic_.numbers().Next()));
   Send(peer, {mad.transaction, MakeRej(std::get<ReqMad>(mad.body), RejectReason::kStaleConnection)});
 }
 
-// Returns a cookie: a request with it comes from where it says, since only the receiver of messages
-// to `peer` knows it. Cookies need no state.
+// A stateless cookie: only the receiver of messages to `peer` can send it.
 uint64_t SoftConnectionManager::CookieFor(const Address& peer, uint64_t period) {
   std::array<uint8_t, 16 + 2 + 8> text;
   std::copy(peer.ip.begin(), peer.ip.end(), text.begin());
@@ -368,7 +365,7 @@ absl::Status SoftConnectionManager::Walk(ConnectionRecord& record, ConnectionAct
   const auto modify = [&](QueuePairState state)
                           REQUIRES_NIC_MUTEX { return nic_.Modify(record.queue_pair, state, attributes); };
   if (walk == Walk::kError) {
-    // It may be there already, or on its way.
+    // It may be in Error already, or going.
     modify(QueuePairState::kError).IgnoreError();
     return absl::OkStatus();
   }

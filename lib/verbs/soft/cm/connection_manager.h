@@ -1,13 +1,10 @@
 // The connection manager of a software NIC: verbs::ConnectionManager above, CM messages on QP 1
 // below.
 //
-// Every connection is a ConnectionState; this class finds the one that a message, an expired alarm,
-// news of a queue pair or a call is about, and carries out its actions. Handles
-// (connection_handles.h) report events to applications. Messages about no connection are
-// ServiceResolution's. See docs/connection.md.
-//
-// Thread rule: all state is under the NIC's mutex. Listen and Connect take it; methods of
-// ManagementHandler, and those that handles call, expect it to be held.
+// It finds the ConnectionState that a message, alarm, call or news of a queue pair is about, and
+// carries out its actions. SIDR messages go to ServiceResolution. See docs/connection.md.
+// Thread rule: state is under the NIC's mutex. Listen, Connect and Accept take it; others expect
+// it.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +27,7 @@ namespace tokamak::verbs::soft {
 
 class SoftConnectionManager final : public ConnectionManager, public ManagementHandler, public ConnectionDesk {
  public:
-  // `nic` owns this and outlives it. Made with the mutex held, or before anybody else knows the
-  // NIC.
+  // `nic` owns this and outlives it. The mutex is held, or nobody else knows the NIC yet.
   explicit SoftConnectionManager(Management& nic);
   ~SoftConnectionManager() override;
 
@@ -41,11 +37,9 @@ class SoftConnectionManager final : public ConnectionManager, public ManagementH
                                                       const ConnectOptions& options,
                                                       ConnectionHandler handler) override;
 
-  // Connections in messages alone: their owners walk queue pairs themselves, perhaps elsewhere, as
-  // the offers and the peer's messages say. An owner has at most one connection, and lives until
-  // Forget.
-  //
-  // Errors of Listen and of Connect. Port 0: one is chosen, see listens_at().
+  // Connections in messages alone: owners walk queue pairs themselves, as offers and the peer's
+  // messages say. An owner has at most one connection, and lives until Forget. Errors are those of
+  // Listen and Connect. Port 0: one is chosen, see listens_at().
   absl::StatusOr<uint16_t> ListenOutside(ConnectionListener& listener, uint16_t port) REQUIRES_NIC_MUTEX;
   absl::Status ConnectOutside(ConnectionOwner& owner, const Address& address,
                               const ConnectionOffer& offer) REQUIRES_NIC_MUTEX;
@@ -61,7 +55,7 @@ class SoftConnectionManager final : public ConnectionManager, public ManagementH
   void Forget(ConnectionListener& listener) override REQUIRES_NIC_MUTEX;
   std::optional<PendingRequest> TakeRequest(ConnectionListener& listener) override REQUIRES_NIC_MUTEX;
 
-  // The UDP port space, for owners that walk queue pairs themselves.
+  // The UDP port space.
   ServiceResolution& services() REQUIRES_NIC_MUTEX { return services_; }
 
   DatagramResult OnMad(const Packet& packet) override REQUIRES_NIC_MUTEX;
@@ -69,12 +63,11 @@ class SoftConnectionManager final : public ConnectionManager, public ManagementH
   void OnError(uint32_t number) override REQUIRES_NIC_MUTEX;
   void OnDropped(uint32_t number) override REQUIRES_NIC_MUTEX;
 
-  // Connections being made, up, or still remembered.
+  // Counts those being made, up, or still remembered.
   size_t connections() const REQUIRES_NIC_MUTEX { return table_.size(); }
   size_t half_open() const REQUIRES_NIC_MUTEX { return table_.half_open(); }
 
  private:
-  // ConnectionDesk
   absl::StatusOr<std::unique_ptr<Connection>> Accept(uint64_t key, QueuePair& queue_pair, const ConnectOptions& options,
                                                      ConnectionHandler handler) override;
   void Reject(uint64_t key, const UserData& private_data) override REQUIRES_NIC_MUTEX;
@@ -110,7 +103,7 @@ class SoftConnectionManager final : public ConnectionManager, public ManagementH
   ConnectionTable table_ GUARDED_BY_NIC_MUTEX;
   PresentPeers present_ GUARDED_BY_NIC_MUTEX;
   PortTable<ConnectionListener> listeners_ GUARDED_BY_NIC_MUTEX;
-  std::map<uint32_t, int> held_ GUARDED_BY_NIC_MUTEX;  // queue pair numbers, and how many connections hold each
+  std::map<uint32_t, int> held_ GUARDED_BY_NIC_MUTEX;  // by queue pair number: connections that hold it
   ServiceResolution services_ GUARDED_BY_NIC_MUTEX;
 };
 

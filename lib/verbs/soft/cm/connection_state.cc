@@ -14,7 +14,7 @@ namespace {
 using Phase = ConnectionPhase;
 using Kind = ConnectionEvent::Kind;
 
-// Times that a busy peer may make us ask again, each with another cookie.
+// Times that a busy peer may make us ask again, each with a new cookie.
 constexpr int kMaxCookies = 3;
 
 bool LegalStep(Phase from, Phase to) {
@@ -315,7 +315,7 @@ void ConnectionState::SendReq(ConnectionActions* actions) {
   actions->repeat_after = RepeatDelay(repeats_, offer_.deadline);
 }
 
-// Returns true, and counts it, if one more message may be sent that the peer did not just ask for.
+// Counts a message that the peer did not just ask for. Returns false if it is one too many.
 bool ConnectionState::MaySpeak() {
   if (!passive_ || confirmed_) return true;
   if (unconfirmed_ >= kMaxUnconfirmed) return false;
@@ -324,8 +324,7 @@ bool ConnectionState::MaySpeak() {
 }
 
 // Repeats the RTU until the peer is heard, for longer than a peer waits for it: an RTU has no
-// answer, and the peer may ask for it only kMaxUnconfirmed times. A peer that has given up answers
-// with a REJ.
+// answer, and the peer asks at most kMaxUnconfirmed times. A peer that gave up sends a REJ.
 void ConnectionState::RepeatRtu(ConnectionActions* actions) {
   if (repeats_ >= kMaxCmRetries) return;
   ++repeats_;
@@ -356,8 +355,8 @@ void ConnectionState::Disconnect(ConnectionActions* actions) {
   SendDreq(actions);
 }
 
-// Makes the peer forget a half-open connection, which it finds by our GUID and ID: it does not know
-// our queue pair's other end yet.
+// Makes the peer forget a half-open connection. It finds it by our GUID and ID, before it knows our
+// queue pair's peer.
 void ConnectionState::GiveUpAsking(ConnectionActions* actions) {
   RejMad rej;
   rej.local_id = identity_.local_id;
@@ -398,7 +397,7 @@ ConnectionActions ConnectionState::OnMad(const Mad& mad) {
   return actions;
 }
 
-// Answers repetitions of the REQ that made a passive connection.
+// Answers repetitions of the REQ that made it.
 void ConnectionState::On(const ReqMad&, uint64_t, ConnectionActions* actions) {
   if (phase_ == Phase::kRepSent) Send(rep_, actions);
   if (phase_ == Phase::kTimeWait) {
@@ -463,7 +462,7 @@ void ConnectionState::On(const DreqMad& dreq, uint64_t transaction, ConnectionAc
     actions->transaction = transaction;
   }
   if (dreq.remote_queue_pair != offer_.queue_pair || phase_ == Phase::kReqReceived) return;
-  if (phase_ == Phase::kReqSent) {  // the peer's REP was lost, and then it lost interest
+  if (phase_ == Phase::kReqSent) {  // the peer's REP was lost, then it lost interest
     const std::string peer = identity_.peer.ToString();
     End(Kind::kRejected, absl::AbortedError(absl::StrCat(peer, " accepted and disconnected at once")), actions);
   } else if (phase_ == Phase::kRepReceived || phase_ == Phase::kRepSent || phase_ == Phase::kEstablished) {

@@ -1,16 +1,14 @@
 // All connections of a NIC, found by the names in messages.
 //
-// A message names a connection by the ID that its receiver gave; only a REQ, and the REJ of a REQ's
-// sender, come before that and name it by their sender. One that names another peer's connection
-// names none.
+// The receiver's ID names a connection; a REQ, and a REJ by a REQ's sender, name it by the sender.
+// A name of another peer's connection is none.
 //
-// A sender's address may be forged. Requests that are not yet connections have places; once those
-// are taken, for one address or in all, the sender of a further request is asked a question
-// (connection_rules.h), and an answer opens other places to it. So no number of forged addresses
-// keeps out a peer that answers at its own.
+// Half-open requests have places, for one address and in all. Once they are taken, the next sender
+// is asked a question (connection_rules.h), and its answer opens other places, so forged addresses
+// cannot keep out a real peer.
 //
-// Law: requests that are not yet connections are at most as many as HalfOpenBounds say, each kind
-// apart; at most kMaxEnding connections that are over are remembered.
+// Law: HalfOpenBounds bound half-open requests, each kind apart; at most kMaxEnding ended
+// connections are remembered.
 // Thread rule: the NIC's mutex.
 #pragma once
 
@@ -28,14 +26,14 @@ namespace tokamak::verbs::soft {
 class ConnectionListener;
 class ConnectionOwner;
 
-// The knowledge of a request's sender.
+// Knowledge of a request's sender.
 enum class Standing : uint8_t {
   kUnknown,
-  kPresent,  // somebody at its address answers questions; only the answer to our REP shows that this request is its own
+  kPresent,    // its address answers questions; this request may still be forged
   kHasCookie,  // the request carries what was sent to its address
 };
 
-// Requests that are not yet connections, of one IP address and in all.
+// Half-open requests of one IP address and in all.
 struct HalfOpenBounds {
   size_t of_one;
   size_t of_all;
@@ -48,7 +46,6 @@ static_assert(kPresentHalfOpen.of_one < kPresentHalfOpen.of_all, "one peer does 
 constexpr size_t kMaxHalfOpen = kAnyHalfOpen.of_all + kPresentHalfOpen.of_all + kCookieHalfOpen.of_all;
 constexpr size_t kMaxEnding = 8192;
 
-// A connection and the NIC's part of it.
 struct ConnectionRecord {
   ConnectionRecord(uint64_t record_key, ConnectionState initial, const Address& peer_host, AlarmClock& clock,
                    base::Task on_repeat, base::Task on_limit)
@@ -58,23 +55,23 @@ struct ConnectionRecord {
         repeat(clock, std::move(on_repeat)),
         limit(clock, std::move(on_limit)) {}
 
-  const uint64_t key;  // never used twice
+  const uint64_t key;  // never reused
   ConnectionState state;
-  const Address peer;  // the device, in the one form that SoftConnectionManager::DeviceAt gives
+  const Address peer;  // the device, as DeviceAt gives it
   Alarm repeat;
   Alarm limit;
-  uint32_t queue_pair = 0;                 // 0 until there is one
-  bool watched = false;                    // true if news of the queue pair come here
-  uint32_t outside = 0;                    // the queue pair, if somebody else walks it; not watched
-  ConnectionOwner* owner = nullptr;        // the application's, until dropped
-  ConnectionListener* listener = nullptr;  // the one that it came to, until answered
+  uint32_t queue_pair = 0;                 // 0: none yet
+  bool watched = false;                    // true if its news come here
+  uint32_t outside = 0;                    // the queue pair that somebody else walks; not watched
+  ConnectionOwner* owner = nullptr;        // until dropped
+  ConnectionListener* listener = nullptr;  // of a request, until answered
   Standing standing = Standing::kUnknown;
 
  private:
   friend class ConnectionTable;
   using PeerName = std::pair<Address, uint32_t>;
 
-  // The names under which the table has it now; number 0: none.
+  // Its present names in the table; number 0: none.
   uint32_t listed_id_ = 0;
   uint32_t listed_queue_pair_ = 0;
   PeerName listed_req_;
@@ -88,10 +85,10 @@ class ConnectionTable final {
   ConnectionRecord& Add(std::unique_ptr<ConnectionRecord> record);
   void Erase(ConnectionRecord& record);
 
-  // Called after each change of the record's state.
+  // Follows each change of the record's state.
   void Update(ConnectionRecord& record);
 
-  // Return null when there is none.
+  // Return null if there is none.
   ConnectionRecord* Get(uint64_t key);
   ConnectionRecord* FindByQueuePair(uint32_t queue_pair);                           // watched ones
   ConnectionRecord* FindByReq(const Address& peer, uint32_t remote_id);             // made by a REQ with that ID
@@ -103,7 +100,7 @@ class ConnectionTable final {
   // Returns true if one more request of this peer has a place for `standing`.
   bool MayOpen(const Address& peer, Standing standing) const;
 
-  // Returns the connection that ended first, if too many have ended; else null.
+  // Returns the first that ended, if over kMaxEnding have; else null.
   ConnectionRecord* Surplus();
 
   size_t size() const { return records_.size(); }
@@ -126,7 +123,7 @@ class ConnectionTable final {
     size_t all = 0;
   };
   HalfOpen half_open_[3];                         // by Standing
-  std::map<uint64_t, ConnectionRecord*> ending_;  // by the order in which they ended, from 1
+  std::map<uint64_t, ConnectionRecord*> ending_;  // in order of their end, from 1
   uint64_t endings_ = 0;
 };
 

@@ -21,7 +21,7 @@ using base::StoreBig24;
 using base::StoreBig32;
 using base::StoreBig64;
 
-// The MAD header (13.4.3): base version, class, class version, method, status, ..., TID, attribute,
+// MAD header (13.4.3): base version, class, class version, method, status, ..., TID, attribute,
 // ..., modifier.
 constexpr size_t kHeader = 24;
 constexpr uint8_t kBaseVersion = 1;
@@ -34,7 +34,6 @@ constexpr uint16_t kFirstAttribute = 0x10;
 constexpr const char* kNames[] = {"REQ", "MRA", "REJ", "REP", "RTU", "DREQ", "DREP", "SIDR_REQ", "SIDR_REP"};
 static_assert(std::variant_size_v<decltype(Mad::body)> == 9);
 
-// A number at bits [shift, shift + width) of a byte.
 uint8_t Bits(uint8_t byte, int shift, int width) { return static_cast<uint8_t>(byte >> shift & ((1 << width) - 1)); }
 uint8_t Place(uint8_t value, int shift, int width) {
   CHECK_LT(value, 1 << width);
@@ -45,7 +44,7 @@ void PlaceQueuePair(uint8_t* p, uint32_t number) {
   StoreBig24(p, number);
 }
 
-// Each message's fields after the header: Put writes into zeros, Get reads.
+// Fields after the header: Put writes into zeros.
 
 void Put(const ReqMad& m, uint8_t* p) {
   StoreBig32(p, m.local_id);
@@ -60,7 +59,7 @@ void Put(const ReqMad& m, uint8_t* p) {
   StoreBig16(p + 48, m.pkey);
   p[50] = Place(m.mtu_code, 4, 4) | Place(m.rnr_retry_count, 0, 3);
   p[51] = Place(m.max_cm_retries, 4, 4);
-  StoreBig16(p + 52, 0xffff);  // LIDs mean nothing over IP
+  StoreBig16(p + 52, 0xffff);  // no LIDs over IP
   StoreBig16(p + 54, 0xffff);
   std::copy(m.local_gid.begin(), m.local_gid.end(), p + 56);
   std::copy(m.remote_gid.begin(), m.remote_gid.end(), p + 72);
@@ -153,7 +152,6 @@ void Get(const uint8_t* p, RepMad* m) {
   std::copy_n(p + 36, m->private_data.size(), m->private_data.begin());
 }
 
-// RTU, DREQ and DREP begin alike.
 template <typename Ids>
 void PutIds(const Ids& m, uint8_t* p) {
   StoreBig32(p, m.local_id);
@@ -226,8 +224,8 @@ absl::Status Wrong(absl::string_view field, uint64_t value) {
   return absl::InvalidArgumentError(absl::StrCat("management datagram with ", field, " ", value));
 }
 
-// The IP CM header (A11.3): version 0.0 | IP version, reserved | source port | source 16 |
-// destination 16. An IPv4 address is the last four bytes of its field, behind zeros.
+// IP CM header (A11.3): version 0.0 | IP version, reserved | source port | source 16 | destination
+// 16. An IPv4 address is the last four bytes of its field, behind zeros.
 void PutIpHeader(const IpHeader& header, uint8_t* p) {
   const bool ipv4 = header.source.is_ipv4() && header.destination.is_ipv4();
   const size_t skip = ipv4 ? 12 : 0;

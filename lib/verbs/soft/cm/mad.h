@@ -1,14 +1,12 @@
-// The messages by which two connection managers make and end a connection (12.6), or one asks the
-// other for a datagram queue pair (12.11): IB CM MADs, 256 bytes on QP 1.
+// The messages of connection managers: IB CM MADs, 256 bytes on QP 1, to make and end a connection
+// (12.6) or ask for a datagram queue pair (12.11).
 //
-// Values are those that the Linux kernel's rdma_cm sends and expects over RoCEv2;
-// docs/connection.md draws the bytes. Over IP, the private data of a REQ or SIDR_REQ starts with
-// the RDMA IP CM header (annex A11), with addresses and ports, which leaves 56, or 180, bytes to
-// the application.
+// Values are those of the Linux kernel's rdma_cm over RoCEv2; docs/connection.md draws the bytes. A
+// REQ's or SIDR_REQ's private data starts with the RDMA IP CM header (annex A11), which leaves 56
+// or 180 bytes.
 //
-// Law: DecodeMad(EncodeMad(mad)) == mad in every field that the wire has.
-// Law: DecodeMad trusts none of its 256 bytes; its values are in the fields' ranges, not yet
-// plausible.
+// Law: DecodeMad(EncodeMad(mad)) == mad in every field on the wire.
+// Law: DecodeMad trusts no byte; its values are in the fields' ranges, not yet plausible.
 #pragma once
 
 #include <array>
@@ -35,18 +33,16 @@ constexpr size_t kSidrRepPrivateData = 136;
 constexpr size_t kSidrRepInformation = 72;
 
 using MadBytes = std::array<uint8_t, kMadLength>;
-// An application's private data. The wire has no length: the receiver sees all 56 bytes, zeros at
-// the end.
+// The wire has no length: the receiver sees all 56 bytes, zeros at the end.
 using UserData = std::array<uint8_t, kUserPrivateData>;
-// Private data of any message: a REQ has room for the first 56 bytes, a REJ for 148.
+// A REQ has room for 56 bytes, a REJ for 148.
 using AnyData = std::array<uint8_t, kRepPrivateData>;
-// Private data of a SIDR_REQ.
 using ServiceData = std::array<uint8_t, kSidrReqPrivateData - kIpHeaderSize>;
 
-// The message that a REJ rejects, or an MRA asks to wait for.
+// The message that a REJ or MRA is about.
 enum class MadKind : uint8_t { kReq = 0, kRep = 1, kOther = 2 };
 
-// 12.6.7.2. Others exist and are passed through.
+// 12.6.7.2; others are passed through.
 enum class RejectReason : uint16_t {
   kNoQueuePair = 1,
   kNoResources = 3,
@@ -56,14 +52,14 @@ enum class RejectReason : uint16_t {
   kInvalidServiceId = 8,
   kInvalidTransportType = 9,
   kStaleConnection = 10,
-  kInvalidGid = 12,  // also the kernel's answer to a bad P_Key
-  kInvalidMtu = 26,  // additional information: one byte, the largest MTU code allowed
+  kInvalidGid = 12,  // also the kernel's for a bad P_Key
+  kInvalidMtu = 26,  // information: one byte, the largest MTU code allowed
   kInsufficientResponderResources = 27,
   kConsumer = 28,
   kInvalidClassVersion = 31,
 };
 
-// Asks for a connection. The sender of a REQ, or of a REP, names the PSN that it expects first.
+// REQ and REP name the PSN that their sender expects first.
 struct ReqMad {
   uint32_t local_id = 0;
   uint64_t service_id = 0;
@@ -71,13 +67,13 @@ struct ReqMad {
   uint32_t queue_pair = 0;
   uint8_t responder_resources = 0;  // READs and atomics that the sender serves
   uint8_t initiator_depth = 0;      // READs and atomics that the sender may have in flight
-  uint8_t remote_cm_timeout = 0;    // 5 bits, see time_codes.h: the receiver's time to answer
-  uint8_t transport_type = 0;       // 2 bits, 0 = RC
+  uint8_t remote_cm_timeout = 0;    // 5 bits (time_codes.h): the receiver's time to answer
+  uint8_t transport_type = 0;       // 2 bits; 0: RC
   uint32_t starting_psn = 0;
-  uint8_t local_cm_timeout = 0;  // 5 bits, the same of the sender
+  uint8_t local_cm_timeout = 0;  // 5 bits: the sender's
   uint8_t retry_count = 0;       // 3 bits
   uint16_t pkey = 0xffff;
-  uint8_t mtu_code = 0;         // 4 bits, see MtuCode
+  uint8_t mtu_code = 0;         // 4 bits (MtuCode)
   uint8_t rnr_retry_count = 0;  // 3 bits
   uint8_t max_cm_retries = 0;   // 4 bits
   std::array<uint8_t, 16> local_gid{};
@@ -87,7 +83,7 @@ struct ReqMad {
   std::array<uint8_t, kReqPrivateData> private_data{};
 };
 
-// Asks not to repeat a message for a while: the sender works on it.
+// Asks to stop repeating a message for a while.
 struct MraMad {
   uint32_t local_id = 0;
   uint32_t remote_id = 0;
@@ -96,8 +92,8 @@ struct MraMad {
 };
 
 struct RejMad {
-  uint32_t local_id = 0;   // 0: the sender has none
-  uint32_t remote_id = 0;  // 0: the sender does not know it
+  uint32_t local_id = 0;   // 0: none
+  uint32_t remote_id = 0;  // 0: unknown
   MadKind rejects = MadKind::kReq;
   RejectReason reason = RejectReason::kConsumer;
   uint8_t information_length = 0;  // at most kRejInformation
@@ -134,7 +130,7 @@ struct DrepMad {
   uint32_t remote_id = 0;
 };
 
-// 12.11.2.2. Others exist and are passed through.
+// 12.11.2.2; others are passed through.
 enum class SidrStatus : uint8_t {
   kSuccess = 0,
   kUnsupportedService = 1,
@@ -142,7 +138,6 @@ enum class SidrStatus : uint8_t {
   kNoQueuePair = 3,
 };
 
-// Asks which datagram queue pair serves this.
 struct SidrReqMad {
   uint32_t request_id = 0;
   uint16_t pkey = 0xffff;
@@ -162,41 +157,39 @@ struct SidrRepMad {
 };
 
 struct Mad {
-  uint64_t transaction = 0;  // answers repeat the question's
+  uint64_t transaction = 0;  // answers repeat it
   std::variant<ReqMad, MraMad, RejMad, RepMad, RtuMad, DreqMad, DrepMad, SidrReqMad, SidrRepMad> body;
 };
 
-// The IDs by which sender and receiver know a message's connection; 0: none. IdsOf returns nothing
-// for a message about no connection.
+// 0: none. IdsOf returns nothing for SIDR.
 struct ConnectionIds {
   uint32_t local = 0;  // the sender's
   uint32_t remote = 0;
 };
 std::optional<ConnectionIds> IdsOf(const Mad& mad);
 
-// Returns a name for logs and tests: "REQ".
+// "REQ".
 const char* NameOf(const Mad& mad);
 
-// Values beyond a field's width are our own mistake (CHECKed).
+// CHECKs that values fit their fields.
 MadBytes EncodeMad(const Mad& mad);
 
-// kInvalidArgument, with the first fault, unless `bytes` are a CM MAD of a kind above: 256 bytes,
-// base version 1, class CM, class version 2, method Send.
+// kInvalidArgument, with the first fault, unless 256 bytes of base version 1, class CM, class
+// version 2, method Send and a kind above.
 absl::StatusOr<Mad> DecodeMad(absl::Span<const uint8_t> bytes);
 
-// Spaces with ports of their own. (A11.2; RDMA_PS_TCP and RDMA_PS_UDP)
+// A11.2; RDMA_PS_TCP and RDMA_PS_UDP.
 enum class PortSpace : uint16_t {
   kTcp = 0x0106,  // connections
   kUdp = 0x0111,  // datagrams
 };
 
-// The RDMA IP CM service id of a port, and back; kInvalidArgument for any other service.
+// Converts a port to its RDMA IP CM service ID, and back; kInvalidArgument: any other.
 uint64_t ServiceId(PortSpace space, uint16_t port);
 absl::StatusOr<uint16_t> ServicePort(PortSpace space, uint64_t service_id);
 
-// The IP CM header and the application's bytes as private data of a REQ or SIDR_REQ, and back.
-// kInvalidArgument: another version of the header or of IP. `destination` has no port: the service
-// id has it.
+// The IP CM header and the application's bytes as private data, and back. kInvalidArgument: another
+// version of the header or of IP. `destination` has no port: the service ID has it.
 struct IpHeader {
   Address source;
   Address destination;
@@ -206,7 +199,7 @@ absl::StatusOr<IpHeader> SplitPrivateData(const std::array<uint8_t, kReqPrivateD
 std::array<uint8_t, kSidrReqPrivateData> JoinPrivateData(const IpHeader& header, const ServiceData& user);
 absl::StatusOr<IpHeader> SplitPrivateData(const std::array<uint8_t, kSidrReqPrivateData>& data, ServiceData* user);
 
-// 256 = 1 ... 4096 = 5. MtuOf returns 0 for another code.
+// Convert: 256 = 1 ... 4096 = 5; MtuOf: 0 for others.
 uint8_t MtuCode(uint32_t mtu);
 uint32_t MtuOf(uint8_t code);
 

@@ -1,8 +1,7 @@
 // PortTable finds the listeners at the ports of one port space of a device.
 //
 // Port::Serve makes a port one NIC's alone where several share the address.
-//
-// Bound: a port space has 65535 ports; chosen ones are of kChosenPorts.
+// Bound: 65535 ports; chosen ones are of kChosenPorts.
 // Thread rule: the NIC's mutex.
 #pragma once
 
@@ -22,7 +21,6 @@ namespace tokamak::verbs::soft {
 constexpr uint16_t kFirstChosenPort = 32768;
 constexpr uint16_t kChosenPorts = 28232;
 
-// Draws a port for the peer to see.
 inline uint16_t AnyPort(SecretNumbers& numbers) {
   return static_cast<uint16_t>(kFirstChosenPort + numbers.Below(kChosenPorts));
 }
@@ -33,7 +31,7 @@ class PortTable final {
   // `nic` outlives it.
   PortTable(Management& nic, PortSpace space) : nic_(nic), space_(space) {}
 
-  // Returns a port without a listener of this NIC.
+  // Returns a port without a listener of this NIC. kResourceExhausted: none.
   absl::StatusOr<uint16_t> ChooseFree() const REQUIRES_NIC_MUTEX {
     if (listeners_.size() >= kChosenPorts) return absl::ResourceExhaustedError("no port is free");
     for (;;) {
@@ -42,8 +40,8 @@ class PortTable final {
     }
   }
 
-  // Takes `port`, or one that is chosen if it is 0, for this NIC until Erase; Add follows.
-  // kAlreadyExists: it has a listener; kResourceExhausted: all that could be chosen have.
+  // Takes `port` (0: a chosen one) for this NIC until Erase; Add follows. kAlreadyExists: it has a
+  // listener; kResourceExhausted: none could be chosen.
   absl::StatusOr<uint16_t> Choose(uint16_t port) const REQUIRES_NIC_MUTEX {
     if (port != 0) return Take(port);
     for (int tries = 0; tries < kTries; ++tries) {
@@ -60,7 +58,7 @@ class PortTable final {
     if (listeners_.erase(port) > 0) nic_.Withdraw(ServiceId(space_, port));
   }
 
-  // Returns null when there is none.
+  // Returns null if there is none.
   Listener* Find(uint16_t port) const {
     const auto found = listeners_.find(port);
     return found == listeners_.end() ? nullptr : found->second;

@@ -1,9 +1,8 @@
 // PresentPeers remembers for a while the addresses that answered our questions
 // (connection_rules.h).
 //
-// Time goes by in periods. An address is remembered for the period in which it answered and the
-// next.
-// Law: at most 2 * kMost are remembered. To fill that, as many hosts must be there.
+// An address is remembered for the period of its answer and the next.
+// Law: at most 2 * kMost, each a real host.
 // Thread rule: the NIC's mutex.
 #pragma once
 
@@ -18,9 +17,9 @@ namespace tokamak::verbs::soft {
 
 class PresentPeers final {
  public:
-  static constexpr size_t kMost = 1024;  // of one period
+  static constexpr size_t kMost = 1024;  // in one period
 
-  // `period` is the present one; it never falls.
+  // `period`: the present one; never falls.
   void Add(const Address& peer, uint64_t period);
   bool Has(const Address& peer, uint64_t period);
 
@@ -29,7 +28,7 @@ class PresentPeers final {
 
   std::set<std::array<uint8_t, 16>> now_;  // IP addresses
   std::set<std::array<uint8_t, 16>> before_;
-  uint64_t period_ = 0;  // that of now_
+  uint64_t period_ = 0;
 };
 
 }  // namespace tokamak::verbs::soft

@@ -57,7 +57,7 @@ absl::Status ServiceResolution::Answer(uint64_t request, const SidrRepMad& answe
   return absl::OkStatus();
 }
 
-// Sends the answer, and remembers it for repetitions of the request.
+// Remembers the answer for repetitions of the request.
 void ServiceResolution::Decide(Request& request, const SidrRepMad& answer) {
   request.answer = answer;
   request.answer->request_id = std::get<uint32_t>(request.name);
@@ -88,7 +88,7 @@ void ServiceResolution::OnLimit(uint64_t key) {
   Decide(request, Refusal(SidrStatus::kRejected));
 }
 
-// Forgets a request that was answered.
+// The request has been answered.
 void ServiceResolution::Erase(uint64_t key) {
   const auto found = requests_.find(key);
   answered_.erase(found->second->answered_as);
@@ -119,7 +119,7 @@ DatagramResult ServiceResolution::OnRequest(const Address& peer, uint64_t transa
   const absl::StatusOr<uint16_t> port = ServicePort(PortSpace::kUdp, req.service_id);
   ServiceListener* const listener = port.ok() ? listeners_.Find(*port) : nullptr;
   if (listener == nullptr) return refuse(SidrStatus::kUnsupportedService);
-  // The service may send to the address in the header, so that must be the sender's.
+  // The service may send to the header's address, so that must be the sender's.
   ServiceRequest told;
   const absl::StatusOr<IpHeader> header = SplitPrivateData(req.private_data, &told.private_data);
   if (!IsDefaultPkey(req.pkey) || !header.ok() || header->source.ip != peer.ip) return refuse(SidrStatus::kRejected);
@@ -181,7 +181,7 @@ void ServiceResolution::OnRepeat(uint32_t id) {
   question.repeat.Set(RepeatDelay(++question.repeats, kServicePatience));
 }
 
-// Ignores a REP that was not asked for, or was heard before.
+// Ignores unasked and repeated REPs.
 void ServiceResolution::OnAnswer(const Address& peer, uint64_t transaction, const SidrRepMad& rep) {
   const auto found = questions_.find(rep.request_id);
   if (found == questions_.end() || found->second->peer != peer || found->second->mad.transaction != transaction) return;

@@ -1,18 +1,13 @@
 // Service ID resolution (12.11): asks a device for the datagram queue pair that serves a port, and
-// answers. It is rdma_cm's RDMA_PS_UDP; no connection is made.
+// answers. It is rdma_cm's RDMA_PS_UDP, with ports apart from those of connections.
 //
-// A question (SIDR_REQ) is repeated until its answer (SIDR_REP) comes. The service decides about
-// each request, and may take time; a repeated request gets the same answer again. Its ports are
-// apart from those of connections.
-//
-// Anybody can send a request, in anybody's name. It draws one answer, as long as itself. Requests
-// that wait for the service have places, for one address and in all; one that finds none is
-// dropped: its sender repeats it.
+// A SIDR_REQ is repeated until its SIDR_REP comes; a repeated request gets the same answer. Its
+// address may be forged: it draws one answer, as long as itself. One beyond the bounds is dropped.
 //
 // Law: at most kServiceRequests.of_all requests wait, kServiceRequests.of_one from one IP address,
 // each for kMaxServiceTime at most; at most kMaxServiceAnswers answers are remembered, each for
 // kServiceAnswerKept. An asker has at most one question.
-// Thread rule: under the NIC's mutex. Askers and listeners may not call back.
+// Thread rule: the NIC's mutex. Askers and listeners may not call back.
 #pragma once
 
 #include <array>
@@ -33,8 +28,7 @@
 
 namespace tokamak::verbs::soft {
 
-// Repetitions of a question: after 134 ms, then twice that each time, up to kServicePatience / 8.
-// After one more such time there is no answer.
+// Repetitions: after 134 ms, doubling up to kServicePatience / 8; one more such wait ends it.
 constexpr int kServiceRepeats = 15;
 constexpr base::Duration kServicePatience = base::Seconds(8);
 
@@ -42,15 +36,14 @@ constexpr HalfOpenBounds kServiceRequests = {64, 1024};
 static_assert(kServiceRequests.of_one < kServiceRequests.of_all, "one peer does not keep the others out");
 constexpr size_t kMaxServiceAnswers = 1024;
 
-// A request that the service has not answered in this time is rejected.
+// A request not answered in this time is rejected.
 constexpr base::Duration kMaxServiceTime = base::Seconds(30);
-// Longer than any asker waits before it repeats: ours 1 s, the kernel 4.1 s.
+// Longer than an asker waits to repeat: ours 1 s, the kernel 4.1 s.
 constexpr base::Duration kServiceAnswerKept = base::Seconds(10);
 
-// The asker of a question.
 class ServiceAsker {
  public:
-  // Takes the answer. Null: there is none.
+  // Takes the answer; null: there is none.
   virtual void Tell(const SidrRepMad* answer) REQUIRES_NIC_MUTEX = 0;
 
   uint32_t question GUARDED_BY_NIC_MUTEX = 0;  // 0: none
@@ -59,20 +52,18 @@ class ServiceAsker {
   ~ServiceAsker() = default;
 };
 
-// The service at a port.
 class ServiceListener {
  public:
   // Reports new requests.
   virtual void Wake() REQUIRES_NIC_MUTEX = 0;
 
   uint16_t port GUARDED_BY_NIC_MUTEX = 0;
-  std::deque<uint64_t> waiting GUARDED_BY_NIC_MUTEX;  // keys of those requests
+  std::deque<uint64_t> waiting GUARDED_BY_NIC_MUTEX;  // keys of requests not yet taken
 
  protected:
   ~ServiceListener() = default;
 };
 
-// A request as the service sees it.
 struct ServiceRequest {
   uint64_t key = 0;
   Address peer;  // with the port that it is seen as
@@ -85,28 +76,28 @@ class ServiceResolution final {
   explicit ServiceResolution(Management& nic);
   ~ServiceResolution();
 
-  // Port 0: one is chosen; errors are those of PortTable::Choose. The listener lives until Forget,
-  // which refuses the requests that it does not know of.
+  // Serves `port` (0: a chosen one); PortTable::Choose's errors. The listener lives until Forget,
+  // which refuses requests not yet taken.
   absl::StatusOr<uint16_t> Listen(ServiceListener& listener, uint16_t port) REQUIRES_NIC_MUTEX;
   void Forget(ServiceListener& listener) REQUIRES_NIC_MUTEX;
 
   // Returns a port without a listener. kResourceExhausted: there is none.
   absl::StatusOr<uint16_t> ChoosePort() REQUIRES_NIC_MUTEX { return listeners_.ChooseFree(); }
 
-  // Returns the oldest request that the listener does not know of. Each must be answered.
+  // Returns the oldest request not yet taken. Each must be answered.
   std::optional<ServiceRequest> Take(ServiceListener& listener) REQUIRES_NIC_MUTEX;
 
-  // Sends `answer`, with the request's fields filled in. kCancelled: the request has been rejected
+  // Sends `answer`, with the request's fields filled in. kCancelled: the request was rejected
   // meanwhile.
   absl::Status Answer(uint64_t request, const SidrRepMad& answer) REQUIRES_NIC_MUTEX;
 
-  // Asks the service at `address` (a device and a port there), seen as `port`; 0 is chosen. The
-  // asker, which asks nothing else, lives until Tell or Forget. kInvalidArgument: no such address.
+  // Asks the service at `address` (device and port), seen as `port` (0: chosen). The asker, which
+  // asks nothing else, lives until Tell or Forget. kInvalidArgument: no such address.
   absl::Status Ask(ServiceAsker& asker, const Address& address, uint16_t port,
                    const ServiceData& private_data) REQUIRES_NIC_MUTEX;
   void Forget(ServiceAsker& asker) REQUIRES_NIC_MUTEX;
 
-  // SIDR_REQ and SIDR_REP from the device `peer`.
+  // Take messages of the device `peer`.
   DatagramResult OnRequest(const Address& peer, uint64_t transaction, const SidrReqMad& req) REQUIRES_NIC_MUTEX;
   void OnAnswer(const Address& peer, uint64_t transaction, const SidrRepMad& rep) REQUIRES_NIC_MUTEX;
 
@@ -114,7 +105,7 @@ class ServiceResolution final {
   size_t answers_kept() const REQUIRES_NIC_MUTEX { return answered_.size(); }
 
  private:
-  // Identifies repetitions: the sender's device, its transaction and ID.
+  // The sender's device, transaction and ID.
   using Name = std::tuple<Address, uint64_t, uint32_t>;
 
   struct Request {
@@ -124,7 +115,7 @@ class ServiceResolution final {
     const Name name;
     uint64_t service_id = 0;
     ServiceRequest told;
-    ServiceListener* listener = nullptr;  // until that knows of it
+    ServiceListener* listener = nullptr;  // until taken
     std::optional<SidrRepMad> answer;
     uint64_t answered_as = 0;  // its key in answered_
     Alarm limit;
@@ -155,11 +146,11 @@ class ServiceResolution final {
   std::map<uint64_t, std::unique_ptr<Request>> requests_ GUARDED_BY_NIC_MUTEX;
   std::map<Name, uint64_t> keys_ GUARDED_BY_NIC_MUTEX;
   size_t waiting_ GUARDED_BY_NIC_MUTEX = 0;
-  std::map<std::array<uint8_t, 16>, size_t> waiting_of_ GUARDED_BY_NIC_MUTEX;  // by IP address
+  std::map<std::array<uint8_t, 16>, size_t> waiting_of_ GUARDED_BY_NIC_MUTEX;
   uint64_t answers_ GUARDED_BY_NIC_MUTEX = 0;
-  std::map<uint64_t, uint64_t> answered_ GUARDED_BY_NIC_MUTEX;  // keys, in the order of the answers
+  std::map<uint64_t, uint64_t> answered_ GUARDED_BY_NIC_MUTEX;  // keys, oldest answer first
 
-  std::map<uint32_t, std::unique_ptr<Question>> questions_ GUARDED_BY_NIC_MUTEX;  // by request ID
+  std::map<uint32_t, std::unique_ptr<Question>> questions_ GUARDED_BY_NIC_MUTEX;
 };
 
 }  // namespace tokamak::verbs::soft

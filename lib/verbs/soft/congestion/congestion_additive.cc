@@ -33,7 +33,7 @@ class AdditiveWindow final : public Congestion {
     window_ = std::min(window_ + 1, max_);
   }
 
-  // As TCP does it (RFC 6298).
+  // RFC 6298.
   void OnRoundTrip(base::Duration time) override {
     if (!measured_) {
       measured_ = true;
@@ -68,11 +68,11 @@ class AdditiveWindow final : public Congestion {
   const uint32_t max_;
   const base::Duration pause_;
   uint32_t window_ = 0;
-  uint32_t threshold_ = 0;     // below it the window doubles each round trip
-  uint32_t acknowledged_ = 0;  // since the window last grew by one
+  uint32_t threshold_ = 0;     // below it the window doubles per round trip
+  uint32_t acknowledged_ = 0;  // since it last grew by one
   bool measured_ = false;
   base::Duration smoothed_;   // round trip
-  base::Duration deviation_;  // its average distance from smoothed_
+  base::Duration deviation_;  // mean distance from smoothed_
 };
 
 }  // namespace

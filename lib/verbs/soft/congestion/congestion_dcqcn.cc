@@ -8,7 +8,7 @@ namespace tokamak::verbs::soft {
 namespace {
 
 constexpr uint64_t kUnknownLineRate = 100'000'000'000;
-constexpr double kFull = 0.999;  // of the line's rate: halving the distance never gets there
+constexpr double kFull = 0.999;  // of the line's rate, which halving never reaches
 constexpr double kNoAlpha = 1e-12;
 
 class Dcqcn final : public Congestion {
@@ -66,7 +66,7 @@ class Dcqcn final : public Congestion {
   }
 
  private:
-  // Does what the timers would have done by now.
+  // As the timers would have by now.
   void CatchUp(base::Time now) {
     for (; alpha_decays_ && alpha_due_ <= now; alpha_due_ = alpha_due_ + parameters_.alpha_timer) {
       alpha_ *= 1 - parameters_.g;
@@ -100,11 +100,11 @@ class Dcqcn final : public Congestion {
   double rate_ = 0;
   double target_ = 0;
   double alpha_ = 1;
-  bool limited_ = false;       // false: it sends as fast as the line takes it
-  bool alpha_decays_ = false;  // true from the first notification until alpha is negligible
+  bool limited_ = false;       // false: at the line's pace
+  bool alpha_decays_ = false;  // from the first notification until alpha is negligible
   uint32_t timer_rounds_ = 0;  // since the last notification, as the next two
   uint32_t byte_rounds_ = 0;
-  uint64_t bytes_ = 0;  // since the byte counter last came round
+  uint64_t bytes_ = 0;  // since the byte counter came round
   base::Time alpha_due_;
   base::Time rate_due_;
   base::Time next_;

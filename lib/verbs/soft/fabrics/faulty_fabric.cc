@@ -11,7 +11,7 @@
 namespace tokamak::verbs::soft {
 namespace {
 
-// A packet with a payload of its own.
+// A packet that owns its payload.
 class KeptPacket final {
  public:
   KeptPacket(const Packet& packet, base::Time due) : due_(due), packet_(packet), bytes_(packet.payload_length()) {
@@ -72,12 +72,12 @@ class FaultyPort final : public ForwardingPort {
   }
 
  private:
-  // Packets handed on in one Send.
+  // Per Send.
   static constexpr size_t kBatch = 64;
 
   bool delays() const { return faults_.delay > base::Duration(); }
 
-  // Returns how many of these, from number_ on, share a fate; a damaged one is alone.
+  // Returns how many from number_ on share a fate; a damaged one is alone.
   size_t LengthOfPart(absl::Span<const Packet> packets) const {
     const PacketFate fate = FateOf(faults_, number_);
     size_t length = 1;
@@ -124,7 +124,6 @@ class FaultyPort final : public ForwardingPort {
     timer_ = loop_.RunAt(held_.front().due(), [this] { Release(); });
   }
 
-  // Sends packets that have been held back for long enough.
   void Release() {
     while (!held_.empty() && held_.front().due() <= loop_.Now()) {
       batch_.clear();
@@ -160,11 +159,11 @@ class FaultyPort final : public ForwardingPort {
   const FabricFaults faults_;
   FaultyLink& link_;
   std::function<void()> on_ready_;
-  uint64_t number_ = 0;  // of the next packet
+  uint64_t number_ = 0;  // the next packet's
   std::deque<KeptPacket> held_;
   std::vector<Packet> batch_;
   bool waits_for_inner_ = false;
-  mutable bool busy_ = false;  // true if that was reported
+  mutable bool busy_ = false;  // true if reported
   base::Timer timer_;
 };
 

@@ -1,13 +1,10 @@
-// FaultyFabric is another fabric on a bad day: it loses some of its ports' packets, damages some,
-// and delays them all, as a seed has it.
+// FaultyFabric is another fabric on a bad day: it loses, damages and delays packets as a seed has
+// it.
 //
-// A packet's fate follows from the seed and from its number (how many its port had sent before it)
-// alone: the same packets in the same order meet the same faults again. Packets are never
-// reordered.
+// A packet's fate follows from the seed and its number among its port's packets alone. Packets are
+// not reordered. Down, ports send and receive nothing, silently.
 //
-// While it is down, its ports send and receive nothing, silently.
-//
-// Thread rule: as the fabric inside, which must outlive this one, as this one must its ports.
+// Thread rule: the inner fabric's; it outlives this one, as this one its ports.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +18,8 @@
 namespace tokamak::verbs::soft {
 
 struct FabricFaults {
-  double loss = 0;        // share of packets that is lost, 0 to 1
-  double corruption = 0;  // share of the others that arrives damaged: its receiver drops it
+  double loss = 0;        // share of packets, 0 to 1
+  double corruption = 0;  // share of the others, dropped by its receiver
   base::Duration delay;   // of each packet
   uint64_t seed = 1;
 
@@ -33,14 +30,14 @@ enum class PacketFate : uint8_t { kArrives, kIsLost, kIsDamaged };
 
 PacketFate FateOf(const FabricFaults& faults, uint64_t number);
 
-// Counts over all ports of a fabric.
+// Over all ports.
 struct FaultCounters {
   uint64_t lost = 0;
   uint64_t damaged = 0;
   uint64_t while_down = 0;  // sent and received
 };
 
-// The state that a faulty fabric and its ports share.
+// Shared with the ports.
 struct FaultyLink {
   bool up = true;
   FaultCounters counters;
@@ -48,7 +45,7 @@ struct FaultyLink {
 
 class FaultyFabric final : public Fabric {
  public:
-  // Packets that a port holds back; then it is busy.
+  // Held back by a port; then it is busy.
   static constexpr size_t kMaxHeldBack = 4096;
 
   FaultyFabric(Fabric& inner, const FabricFaults& faults) : inner_(inner), faults_(faults) {}

@@ -17,8 +17,8 @@ namespace tokamak::verbs::soft {
 
 class ForwardingPort : public Port {
  public:
-  // Opens the port inside, at `fabric`, before all else. `callbacks` run as long as that port
-  // lives, beyond the members of subclasses, on the loop on which this is dropped.
+  // Opens the inner port, before all else. `callbacks` run as long as it lives, beyond the members
+  // of subclasses, on the loop on which this is dropped.
   absl::Status OpenInner(Fabric& fabric, base::EventLoop& loop, const Address& address, PortCallbacks callbacks) {
     absl::StatusOr<std::unique_ptr<Port>> port = fabric.Open(loop, address, std::move(callbacks));
     if (port.ok()) inner_ = *std::move(port);

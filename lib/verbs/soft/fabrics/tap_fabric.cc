@@ -33,7 +33,6 @@ class TapPort final : public ForwardingPort {
   }
 
  private:
-  // Returns the destination of a received packet.
   Address DestinationOf(const Packet& packet) const {
     Address destination = inner().address();
     if (packet.came_to_group()) destination.ip = packet.group;

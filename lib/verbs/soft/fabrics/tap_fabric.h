@@ -1,9 +1,7 @@
-// TapFabric shows a WireTap the packets through another fabric, as datagrams on a wire. So a
-// simulated run becomes a capture file for Wireshark. (A udp fabric shows its own:
-// UdpFabricOptions::tap.)
+// TapFabric shows a WireTap the packets through another fabric, as datagrams on a wire. A udp
+// fabric has UdpFabricOptions::tap.
 //
-// Thread rule: as the fabric inside. That fabric and the tap must outlive this one, and this one
-// its ports.
+// Thread rule: the inner fabric's. It and the tap outlive this one, this one its ports.
 #pragma once
 
 #include <memory>
@@ -17,8 +15,7 @@ namespace tokamak::verbs::soft {
 
 class TapFabric final : public Fabric {
  public:
-  // If all ends of a fabric are tapped, kBoth would show each packet twice; lost packets are only
-  // sent.
+  // kBoth shows each packet twice if both ends are tapped; lost packets are only sent.
   enum class Shows { kSent, kReceived, kBoth };
 
   TapFabric(Fabric& inner, WireTap& tap, Shows shows) : inner_(inner), tap_(tap), shows_(shows) {}

@@ -1,4 +1,4 @@
-// One whole packet as the bytes of one UDP datagram, in one piece: for the byte-exact test mode and
+// One packet as the bytes of one UDP datagram, in one piece: for the byte-exact test mode and
 // capture files.
 #pragma once
 
@@ -11,16 +11,16 @@
 
 namespace tokamak::verbs::soft {
 
-// Returns `address`, with RoCE's port instead of port 0.
+// Replaces port 0 by RoCE's.
 Address WithRocePort(Address address);
 
-// Returns the destination of a packet from `local` to `peer`: port 0 is the sender's own, so
-// devices at another port than RoCE's meet as those at RoCE's do.
+// Returns the destination from `local`: port 0 is the sender's own, so devices at other ports than
+// RoCE's meet.
 Address DestinationOf(const Address& peer, const Address& local);
 
-// Writes BTH to ICRC to `out`, which has room for kMaxDatagram bytes; returns the length. `flow` is
-// from the packet's source to its destination. A packet marked corrupt gets a wrong ICRC. Payload
-// without memory (data is null) becomes zero bytes.
+// Writes BTH to ICRC to `out`, of kMaxDatagram bytes; returns the length. `flow`: from the packet's
+// source to its destination. A corrupt packet gets a wrong ICRC; payload without memory (null) is
+// zeros.
 uint32_t EncodeDatagram(const Packet& packet, const IcrcFlow& flow, uint16_t identification, uint8_t* out);
 
 }  // namespace tokamak::verbs::soft

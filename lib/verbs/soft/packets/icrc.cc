@@ -23,9 +23,8 @@ constexpr uint32_t kIpv4TotalLength = kOnes + 2;
 constexpr uint32_t kIpv4Identification = kOnes + 4;
 constexpr uint32_t kIpv6PayloadLength = kOnes + 4;
 
-// ISA-L leaves the upper halves of wide vector registers in use. Code for narrow ones, such as
-// ours, then pays for saving and restoring them at each change: more than the CRC of a packet
-// costs.
+// ISA-L leaves wide vector registers' upper halves in use; saving and restoring them then costs
+// other code more than a packet's CRC.
 #if defined(__x86_64__)
 const bool kHasWideRegisters = __builtin_cpu_supports("avx");
 __attribute__((target("avx"))) void ClearWideRegisters() { _mm256_zeroupper(); }
@@ -36,7 +35,7 @@ void ClearUpperHalves() {
 void ClearUpperHalves() {}
 #endif
 
-// Masked fields hold ones.
+// Masked fields are ones.
 uint32_t FillIpv4(const Address& source, const Address& destination, bool dont_fragment, uint8_t* ip) {
   ip[0] = 0x45;
   ip[1] = 0xff;                 // type of service
@@ -138,8 +137,8 @@ IdentificationSolver::Columns IdentificationSolver::Eliminate(uint32_t datagram_
     base::StoreBig16(bit, columns.identification[i]);
     columns.column[i] = base ^ IcrcFlow::Extend(IcrcFlow::Extend(0, bit, 2), kZeros, after);
   }
-  // The columns are independent: multiplying by x never maps a polynomial of degree < 32 to 0
-  // modulo the CRC's, so each has a bit left when its turn comes.
+  // The columns are independent, so each has a bit left: multiplying by x never maps a polynomial
+  // of degree < 32 to 0 modulo the CRC's.
   for (uint32_t i = 0; i < kBits; ++i) {
     columns.pivot[i] = static_cast<uint8_t>(__builtin_ctz(columns.column[i]));
     for (uint32_t j = i + 1; j < kBits; ++j) {

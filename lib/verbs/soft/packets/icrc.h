@@ -2,10 +2,8 @@
 // header to the pad bytes.
 //
 // It covers the IP identification, which a UDP socket neither sets nor shows. A sender knows it
-// (see udp/udp_fabric.h); a receiver solves for it: a CRC is linear, so a wrong identification
-// changes it by a combination of 16 known words. docs/packets.md shows the bytes covered. (7.8.1,
-// annex A17)
-//
+// (udp/udp_fabric.h); a receiver solves for it: a CRC is linear, so a wrong one changes it by a
+// combination of 16 known words. docs/packets.md shows the bytes covered. (7.8.1, annex A17)
 // Law: nothing here allocates.
 #pragma once
 
@@ -19,30 +17,27 @@
 
 namespace tokamak::verbs::soft {
 
-// One direction between two UDP ports: the part of the ICRC that is the same for all its packets.
+// One direction between two UDP ports: the constant part of its packets' ICRC.
 class IcrcFlow final {
  public:
-  // Addresses are ip and UDP port, as on the wire; both IPv4 or both IPv6. `dont_fragment` is
-  // IPv4's DF bit.
+  // Addresses as on the wire, of one IP version. `dont_fragment`: IPv4's DF.
   IcrcFlow(const Address& source, const Address& destination, bool dont_fragment = true);
 
-  // Returns the CRC over the pseudo header and `headers`: BTH and its extended headers, at most
-  // kMaxHeaderLength bytes. `datagram_length` counts the UDP payload, BTH to ICRC. IPv6 has no
-  // identification.
+  // Returns the CRC over the pseudo header and `headers` (BTH and extended, at most
+  // kMaxHeaderLength bytes). `datagram_length`: UDP payload, BTH to ICRC. IPv6 ignores
+  // `identification`.
   uint32_t Start(uint16_t identification, absl::Span<const uint8_t> headers, uint32_t datagram_length) const;
 
-  // Continues over payload slices and pad, in order. The last CRC is the ICRC: stored
-  // little-endian.
+  // Continues over payload and pad, in order. The last CRC is the ICRC, little-endian.
   static uint32_t Extend(uint32_t crc, const uint8_t* bytes, uint64_t length);
 
-  // Returns the ICRC that a datagram, at least a BTH and an ICRC long, should end with.
+  // Returns the right ICRC of a datagram of at least BTH and ICRC.
   uint32_t OfDatagram(uint16_t identification, absl::Span<const uint8_t> datagram) const;
 
   bool is_ipv4() const { return is_ipv4_; }
 
  private:
-  // Eight bytes of ones, for the local route header that InfiniBand would have, the largest IP
-  // header, and UDP's.
+  // Eight ones for InfiniBand's local route header, the largest IP header, and UDP's.
   static constexpr uint32_t kMaxPrefixLength = 8 + 40 + 8;
 
   bool is_ipv4_;
@@ -50,20 +45,19 @@ class IcrcFlow final {
   std::array<uint8_t, kMaxPrefixLength> prefix_;
 };
 
-// Finds the IPv4 identification that a packet was sent with.
+// Finds a packet's IPv4 identification.
 class IdentificationSolver final {
  public:
-  // `computed` is the ICRC for identification `assumed`, `received` the packet's own. Returns the
-  // identification that makes them equal; none exists for a corrupt packet (a random error slips
-  // through once in 65,536, so try a likely identification first), or for a `datagram_length` (as
-  // above) beyond the longest packet.
+  // `computed`: the ICRC for `assumed`; `received`: the packet's. Returns the identification that
+  // makes them equal. A corrupt packet has none (a random error passes once in 65,536: try a likely
+  // identification first), nor has a `datagram_length` beyond the longest packet.
   std::optional<uint16_t> Solve(uint16_t assumed, uint32_t computed, uint32_t received, uint32_t datagram_length);
 
  private:
   static constexpr uint32_t kBits = 16;
 
-  // The change of the CRC by each identification bit, in echelon form: column i alone among those
-  // from i on has bit pivot[i].
+  // The CRC's change by each identification bit, in echelon form: of columns i and later, i alone
+  // has bit pivot[i].
   struct Columns {
     uint32_t datagram_length = 0;
     std::array<uint32_t, kBits> column;
@@ -73,7 +67,7 @@ class IdentificationSolver final {
 
   static Columns Eliminate(uint32_t datagram_length);
 
-  // By length: packets of few different lengths follow each other.
+  // By length.
   std::array<Columns, 64> cache_;
 };
 

@@ -1,5 +1,4 @@
 // The IP header of a packet, for capture files, and for the 40 bytes before a received datagram.
-// The kernel, or udp/ipv4.h, writes those on a wire.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +9,10 @@
 
 namespace tokamak::verbs::soft {
 
-constexpr uint32_t kMaxIpHeader = 40;  // IPv6; an IPv4 header has 20 bytes
+constexpr uint32_t kMaxIpHeader = 40;  // IPv6; IPv4: 20
 constexpr uint32_t kUdpHeaderLength = 8;
 
-// The Internet checksum, in pieces. (RFC 1071)
+// RFC 1071, in pieces.
 class InternetChecksum final {
  public:
   void Add(absl::Span<const uint8_t> bytes);
@@ -30,11 +29,11 @@ struct IpHeaderFields {
   Address destination;
   uint8_t traffic_class = 0;
   uint16_t identification = 0;  // IPv4
-  uint32_t udp_length = 0;      // bytes, UDP header and what follows it
+  uint32_t udp_length = 0;      // bytes, with the UDP header
 };
 
-// Writes the header of a UDP packet that may not be fragmented, checksum included, with a time to
-// live of 64, to `out`, which has room for kMaxIpHeader bytes; returns its length.
+// Writes an unfragmentable UDP packet's header with checksum and time to live 64 to `out`, of
+// kMaxIpHeader bytes; returns its length.
 uint32_t WriteIpHeader(const IpHeaderFields& fields, uint8_t* out);
 
 }  // namespace tokamak::verbs::soft

@@ -1,7 +1,6 @@
 // Packet is one RoCEv2 packet, decoded: its headers, and where its payload lies.
 //
-// Only fabrics with a wire (udp, pcap, the byte-exact test mode) turn it into bytes, see wire.h.
-// docs/packets.md draws every header.
+// wire.h turns it into bytes.
 #pragma once
 
 #include <array>
@@ -13,69 +12,68 @@
 
 namespace tokamak::verbs::soft {
 
-// The IP header's ECN field: whether the sender reacts to marks, and whether the network has set
-// one. (RFC 3168)
+// The IP header's ECN field (RFC 3168).
 enum class Ecn : uint8_t { kNotCapable = 0, kCapable1 = 1, kCapable0 = 2, kMarked = 3 };
 
 constexpr uint32_t kHeldPackets = 128;  // packets in the map of a selective NAK
 constexpr uint32_t kPsnMask = 0xffffff;
 constexpr uint32_t kMaxPayloadSlices = 8;
-constexpr uint64_t kMaxMessage = uint64_t{1} << 31;  // bytes; so no message spans more than half of the PSNs (9.7.2)
+constexpr uint64_t kMaxMessage = uint64_t{1} << 31;  // bytes: at most half of the PSNs (9.7.2)
 constexpr uint32_t kManagementQueuePair = 1;         // QP 1 carries CM MADs
 constexpr uint32_t kManagementQkey = 0x80010000;     // (3.5.3)
 constexpr uint16_t kDefaultPkey = 0xffff;
 constexpr uint16_t kRoceUdpPort = 4791;
-// A private dialect: the port of a node's second software NIC, for bulk.
+// A dialect of ours: a node's second software NIC, for bulk.
 constexpr uint16_t kBulkUdpPort = kRoceUdpPort + 1;
-constexpr uint8_t kNotificationDscp = 48;  // of congestion notifications: a class of their own
+constexpr uint8_t kNotificationDscp = 48;  // a class of their own
 
 struct PayloadSlice {
-  const uint8_t* data = nullptr;  // null: bytes of a phantom region, which has no memory (verbs::kPhantom)
+  const uint8_t* data = nullptr;  // null: a phantom region's
   uint32_t length = 0;
 };
 
-// All of a packet except its payload.
+// All but the payload.
 struct PacketHeaders {
   // BTH (9.2)
   PacketOpcode opcode = PacketOpcode::kAcknowledge;
   bool solicited = false;
   bool ack_request = false;
-  bool corrupt = false;  // a simulated ICRC failure: the receiver counts and drops it
+  bool corrupt = false;  // a simulated ICRC failure, counted and dropped
   uint16_t pkey = kDefaultPkey;
   uint32_t destination = 0;  // queue pair number, 24 bits
   uint32_t psn = 0;          // 24 bits
-  // RETH and AtomicETH: writes, reads, atomics
+  // RETH and AtomicETH
   uint64_t remote_address = 0;
-  uint32_t rkey = 0;         // also IETH: the key to invalidate
-  uint32_t dma_length = 0;   // RETH, bytes of the whole message
+  uint32_t rkey = 0;         // also IETH's, to invalidate
+  uint32_t dma_length = 0;   // RETH: bytes of the message
   uint64_t swap_or_add = 0;  // also of a selective NAK: which of 64 packets after the missing one are here,
-  uint64_t compare = 0;      // and of the 64 after these; the next one in the lowest bit
-  // AETH and AtomicAckETH: acknowledgements and some read responses
+  uint64_t compare = 0;      // and of the next 64; the first in the lowest bit
+  // AETH and AtomicAckETH
   uint8_t syndrome = 0;
   uint32_t msn = 0;  // 24 bits
   uint64_t original = 0;
   // ImmDt
   uint32_t immediate = 0;  // host order
-  // DETH: datagrams
+  // DETH
   uint32_t qkey = 0;
   uint32_t source_queue_pair = 0;
-  // IP. A fabric that knows neither leaves them as they are.
+  // IP; fabrics that know neither leave them.
   Ecn ecn = Ecn::kNotCapable;
   uint8_t dscp = 0;  // 6 bits
 
-  // Its source (received) or destination (sent), as fabrics write it: `port` is the UDP port if
-  // there is one. Port 0 of a destination is the sender's own.
+  // Source (received) or destination (sent), as fabrics write it: `port` is UDP's, a destination's
+  // 0 the sender's own.
   Address peer;
-  // Received: the IP address of the packet's multicast group; zeros if it came to the port's own.
+  // Received: the multicast group's IP address; zeros: the port's own.
   std::array<uint8_t, 16> group{};
   bool came_to_group() const { return group != std::array<uint8_t, 16>{}; }
-  // udp: the flow's source port, chosen by the queue pair (for ECMP); 0 lets the fabric choose
+  // udp: the queue pair's flow, for ECMP; 0: the fabric's choice
   uint16_t source_port = 0;
 };
 
 inline constexpr PacketHeaders kFreshHeaders;
 
-// DSCP and ECN in one byte, as in IPv4's type of service and IPv6's traffic class, and back.
+// Convert DSCP and ECN to IPv4's type of service, IPv6's traffic class, and back.
 inline uint8_t TrafficClassOf(const PacketHeaders& packet) {
   return static_cast<uint8_t>(packet.dscp << 2 | static_cast<uint8_t>(packet.ecn));
 }
@@ -84,7 +82,7 @@ inline void SetTrafficClass(uint8_t traffic_class, PacketHeaders* packet) {
   packet->ecn = static_cast<Ecn>(traffic_class & 3);
 }
 
-// A device's address as fabrics write it, and back.
+// Convert a device's address to that of fabrics, and back.
 inline Address ToFabricAddress(const Address& device) {
   Address address;
   address.ip = device.ip;
@@ -99,13 +97,11 @@ inline Address FromFabricAddress(const Address& address) {
 }
 
 struct Packet : PacketHeaders {
-  // The payload, without padding. The fabric reads it during Send only (it copies it, or hands it
-  // to the kernel), the receiver during the callback only.
+  // Without padding. Read by the fabric during Send only, by the receiver during the callback only.
   uint32_t slices = 0;
   PayloadSlice payload[kMaxPayloadSlices];
 
-  // Makes it as new, at little cost, for each packet: slices are not read beyond the first
-  // `slices`, and copying headers from constants is faster than making them.
+  // Makes it as new, cheaply: copies constant headers; no slice is read beyond `slices`.
   void Reset() {
     static_cast<PacketHeaders&>(*this) = kFreshHeaders;
     slices = 0;

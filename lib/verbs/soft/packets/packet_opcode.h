@@ -1,13 +1,13 @@
-// PacketOpcode says what a packet is; its traits, one row for each opcode, say which headers follow
-// the BTH, which part of a message it is, and which side of a connection it is for.
+// PacketOpcode says what a packet is; a row of traits for each says which headers follow the BTH,
+// and the packet's place in a message and in a connection.
 #pragma once
 
 #include <cstdint>
 
 namespace tokamak::verbs::soft {
 
-// BTH opcodes: RC and UD (9.2, table 38), RoCEv2's congestion notification (A17.9.3), and one of
-// our own, from the range that is left to manufacturers.
+// BTH opcodes: RC and UD (9.2, table 38), congestion notification (A17.9.3), and one of our own
+// from the manufacturers' range.
 enum class PacketOpcode : uint8_t {
   kSendFirst = 0x00,
   kSendMiddle = 0x01,
@@ -38,7 +38,7 @@ enum class PacketOpcode : uint8_t {
   kSelectiveNak = 0xc1,
 };
 
-// Extended headers, in the order in which they follow the BTH. (9.2, table 38)
+// In their order after the BTH (9.2, table 38).
 enum PacketHeader : uint16_t {
   kDeth = 1,
   kReth = 2,
@@ -47,8 +47,8 @@ enum PacketHeader : uint16_t {
   kAtomicAckEth = 16,
   kImmDt = 32,
   kIeth = 64,
-  kReserved16 = 128,  // 16 bytes of a congestion notification
-  kHeldMap = 256,     // 16 bytes of a selective NAK
+  kReserved16 = 128,  // a congestion notification's
+  kHeldMap = 256,     // a selective NAK's
 };
 
 enum class PacketKind : uint8_t {
@@ -58,19 +58,19 @@ enum class PacketKind : uint8_t {
   kReadRequest,
   kAtomicRequest,
   kReadResponse,
-  kAcknowledge,  // also of an atomic, and a selective NAK
+  kAcknowledge,  // and atomic's, and selective NAK
   kDatagram,
   kNotification,  // of congestion
 };
 
-// Part of a message: bits, so that the only packet both begins and ends it.
+// Bits: an only packet begins and ends its message.
 enum PacketPlace : uint8_t { kMiddle = 0, kBegins = 1, kEnds = 2, kOnly = kBegins | kEnds };
 
 struct OpcodeTraits {
   PacketKind kind = PacketKind::kUnknown;
   PacketPlace place = kOnly;
   uint16_t headers = 0;       // PacketHeader bits
-  uint8_t header_length = 0;  // bytes between UDP and the payload, BTH included; 0: unknown
+  uint8_t header_length = 0;  // bytes from UDP to the payload; 0: unknown
 };
 
 namespace opcode_traits {
@@ -126,7 +126,7 @@ inline constexpr Row kRows[] = {
     {PacketOpcode::kSelectiveNak, PacketKind::kAcknowledge, kOnly, kAeth | kHeldMap},
 };
 
-// By the byte on the wire, which may be anything: one look-up for each packet.
+// By the byte on the wire, any of them.
 struct Table {
   OpcodeTraits of[256];
 };
@@ -150,7 +150,7 @@ constexpr const OpcodeTraits& TraitsOf(PacketOpcode opcode) {
 
 constexpr bool IsKnown(PacketOpcode opcode) { return TraitsOf(opcode).kind != PacketKind::kUnknown; }
 
-// False for all where the opcode is unknown.
+// Returns false for unknown opcodes.
 constexpr bool HasHeader(PacketOpcode opcode, PacketHeader header) { return (TraitsOf(opcode).headers & header) != 0; }
 constexpr bool HasReth(PacketOpcode opcode) { return HasHeader(opcode, kReth); }
 constexpr bool HasAeth(PacketOpcode opcode) { return HasHeader(opcode, kAeth); }
@@ -160,7 +160,7 @@ constexpr bool HasAtomicAckEth(PacketOpcode opcode) { return HasHeader(opcode, k
 constexpr bool HasIeth(PacketOpcode opcode) { return HasHeader(opcode, kIeth); }
 constexpr bool HasDeth(PacketOpcode opcode) { return HasHeader(opcode, kDeth); }
 
-// Returns the bytes of all headers between UDP and the payload (BTH included); 0: unknown.
+// Returns the bytes from UDP to the payload; 0: unknown.
 constexpr uint32_t HeaderLength(PacketOpcode opcode) { return TraitsOf(opcode).header_length; }
 
 constexpr bool IsSend(PacketOpcode opcode) { return TraitsOf(opcode).kind == PacketKind::kSend; }
@@ -168,14 +168,14 @@ constexpr bool IsWrite(PacketOpcode opcode) { return TraitsOf(opcode).kind == Pa
 constexpr bool IsAtomic(PacketOpcode opcode) { return TraitsOf(opcode).kind == PacketKind::kAtomicRequest; }
 constexpr bool IsReadResponse(PacketOpcode opcode) { return TraitsOf(opcode).kind == PacketKind::kReadResponse; }
 
-// For the responder of a connection; its other packets are for the requester.
+// True for the responder's packets; a connection's others are the requester's.
 constexpr bool IsRequest(PacketOpcode opcode) {
   const PacketKind kind = TraitsOf(opcode).kind;
   return kind == PacketKind::kSend || kind == PacketKind::kWrite || kind == PacketKind::kReadRequest ||
          kind == PacketKind::kAtomicRequest;
 }
 
-// True if its sender can send it more slowly.
+// True if its sender can slow down.
 constexpr bool IsData(PacketOpcode opcode) {
   const PacketKind kind = TraitsOf(opcode).kind;
   return kind != PacketKind::kAcknowledge && kind != PacketKind::kNotification;

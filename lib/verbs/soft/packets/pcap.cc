@@ -38,7 +38,7 @@ void MakeUdpHeader(const Datagram& datagram, size_t udp_length, uint8_t* udp) {
   checksum.Add({udp, kUdpHeaderLength});
   for (const PayloadSlice& piece : datagram.pieces) checksum.Add({piece.data, piece.length});
   const uint16_t sum = checksum.Get();
-  base::StoreBig16(udp + 6, sum == 0 ? 0xffff : sum);  // 0 would mean that there is none
+  base::StoreBig16(udp + 6, sum == 0 ? 0xffff : sum);  // 0 means none
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ absl::StatusOr<std::unique_ptr<PcapWriter>> PcapWriter::Create(base::EventLoop& 
                                                                const PcapOptions& options) {
   File file(std::fopen(path.c_str(), "wbe"));
   if (file == nullptr) return absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
-  std::setvbuf(file.get(), nullptr, _IONBF, 0);  // we buffer, by whole records
+  std::setvbuf(file.get(), nullptr, _IONBF, 0);  // we buffer whole records
   std::unique_ptr<PcapWriter> writer(new PcapWriter(loop, std::move(file), options));
   writer->AppendFileHeader();
   if (absl::Status status = writer->Flush(); !status.ok()) return status;

@@ -1,11 +1,8 @@
-// PcapWriter keeps datagrams in a file that Wireshark and tshark read: with IP and UDP headers as
-// on the wire (RoCEv2 is then decoded unasked), and times to the nanosecond.
+// PcapWriter keeps datagrams in a file for Wireshark and tshark, with IP and UDP headers as on the
+// wire (so that RoCEv2 is decoded), and times to the nanosecond.
 //
-// The file is whole at any moment: whole records are written, at latest kFlushDelay after they were
-// shown; so a program that is killed loses that much at most, and none if it drops its writer.
-//
-// Thread rule: one loop's thread. Writing may wait for the disk: a capture slows down what it
-// watches.
+// Whole records are written, at latest kFlushDelay after they were shown, all by the destructor.
+// Thread rule: one loop's thread, which waits for the disk.
 #pragma once
 
 #include <cstdint>
@@ -22,23 +19,23 @@
 namespace tokamak::verbs::soft {
 
 struct PcapOptions {
-  uint64_t max_file_bytes = 0;        // datagrams that would make it longer are counted and left out; 0: no bound
-  uint32_t max_packet_bytes = 65535;  // of each packet, from the IP header on; the rest is cut off
-  int64_t epoch_nanoseconds = 0;      // Unix time when the loop's time was zero
+  uint64_t max_file_bytes = 0;        // datagrams beyond it are counted and left out; 0: no bound
+  uint32_t max_packet_bytes = 65535;  // of a packet, IP header first; the rest is cut off
+  int64_t epoch_nanoseconds = 0;      // Unix time at the loop's zero
 };
 
 class PcapWriter final : public WireTap {
  public:
   static constexpr base::Duration kFlushDelay = base::Milliseconds(100);
 
-  // Begins `path` anew. `loop` must outlive the writer.
+  // Begins `path` anew. `loop` outlives the writer.
   static absl::StatusOr<std::unique_ptr<PcapWriter>> Create(base::EventLoop& loop, const std::string& path,
                                                             const PcapOptions& options = {});
   ~PcapWriter() override;
 
   void Show(const Datagram& datagram) override;
 
-  // Writes what waits. The first error is kept and returned each time; after it nothing is written.
+  // Writes what waits. The first error is kept, and ends writing.
   absl::Status Flush();
 
   uint64_t packets_written() const { return packets_written_; }
@@ -60,7 +57,7 @@ class PcapWriter final : public WireTap {
   const File file_;
   const PcapOptions options_;
   std::vector<uint8_t> waiting_;  // whole records
-  uint64_t file_bytes_ = 0;       // with waiting_
+  uint64_t file_bytes_ = 0;       // and waiting_
   uint64_t packets_written_ = 0;
   uint64_t packets_left_out_ = 0;
   absl::Status status_;

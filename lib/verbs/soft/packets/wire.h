@@ -1,8 +1,7 @@
 // Conversion between a Packet and the bytes of a UDP datagram: BTH | extended headers | payload |
 // pad | ICRC.
 //
-// Encoding makes the headers and the trailer; decoding points into the datagram. Neither allocates
-// or copies payload. The ICRC, which covers addresses as well, is computed beside it (icrc.h).
+// No allocation, no copy of payload: decoding points into the datagram. icrc.h computes the ICRC.
 // Numbers are big-endian, except the ICRC. docs/packets.md draws every header.
 #pragma once
 
@@ -21,43 +20,42 @@ constexpr uint32_t kMaxTrailerLength = kMaxPad + kIcrcLength;
 constexpr uint32_t kMinDatagram = kBthLength + kIcrcLength;
 constexpr uint32_t kMaxDatagram = kMaxHeaderLength + kMaxMtu + kIcrcLength;
 
-// BTH byte 4 (FECN, BECN, reserved) may change on the way. A congestion notification has BECN set.
+// FECN, BECN, reserved: may change on the way. A congestion notification has BECN.
 constexpr uint32_t kBthMaskedByte = 4;
 
-// Zero bytes that round the payload up to whole words.
+// Returns the zero bytes that round the payload up to words.
 constexpr uint32_t PadLength(uint32_t payload_length) { return -payload_length & 3; }
 
-// Returns the packet's bytes after the UDP header.
+// Returns the bytes after the UDP header.
 uint32_t DatagramLength(const Packet& packet);
 
-// Returns the packet's bytes on an Ethernet link, with preamble, gap, Ethernet, IP and UDP headers.
+// Returns the bytes on Ethernet, preamble to gap.
 uint32_t EthernetBytes(const Packet& packet);
 
-// Writes BTH and extended headers to `header`, which has room for kMaxHeaderLength bytes; returns
-// how many. The opcode must be known; numbers must fit their fields.
+// Writes BTH and extended headers to `header`, of kMaxHeaderLength bytes; returns how many. The
+// opcode must be known, numbers fit their fields.
 uint32_t EncodeHeader(const Packet& packet, uint8_t* header);
 
-// The fault of a datagram that is no packet.
 enum class DecodeResult : uint8_t {
   kOk,
-  kTooShort,          // no room for a BTH and an ICRC
-  kTransportVersion,  // a version of InfiniBand's transport other than 0
+  kTooShort,          // for BTH and ICRC
+  kTransportVersion,  // not 0
   kUnknownOpcode,
-  kTruncatedHeader,    // the opcode's headers do not fit
-  kUnalignedLength,    // not whole words: the sender did not pad
+  kTruncatedHeader,    // for the opcode's headers
+  kUnalignedLength,    // not whole words
   kBadPadCount,        // more pad than payload
-  kUnexpectedPayload,  // behind a header that stands alone (acknowledgement, READ request, atomic)
+  kUnexpectedPayload,  // behind an acknowledgement, READ request or atomic
   kPayloadTooLong,     // more than the largest MTU
 };
 constexpr uint32_t kDecodeResults = 9;
 const char* ToString(DecodeResult result);
 
-// Reads a datagram, ICRC included but not checked. With kOk all of `*packet` is set except `peer`,
-// `source_port`, `ecn` and `dscp`, and its payload points into `datagram`; otherwise `*packet` is
-// undefined. Reads no byte outside `datagram`.
+// Reads a datagram with an unchecked ICRC. kOk: all of `*packet` is set but `peer`, `source_port`,
+// `ecn` and `dscp`, and its payload points into `datagram`; else it is undefined. Reads no byte
+// outside.
 [[nodiscard]] DecodeResult Decode(absl::Span<const uint8_t> datagram, Packet* packet);
 
-// Returns the ICRC at the end of a datagram of at least kMinDatagram bytes.
+// `datagram`: at least kMinDatagram bytes.
 uint32_t ReceivedIcrc(absl::Span<const uint8_t> datagram);
 
 }  // namespace tokamak::verbs::soft

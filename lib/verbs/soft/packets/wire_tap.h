@@ -14,16 +14,16 @@ struct Datagram {
   base::Time time;
   Address source;  // ip and UDP port
   Address destination;
-  uint16_t identification = 0;            // IPv4's; the one that the ICRC covers
-  uint8_t traffic_class = 0;              // DSCP and ECN, as IPv4's type of service has them
-  absl::Span<const PayloadSlice> pieces;  // the bytes after the UDP header, in order: BTH to ICRC
+  uint16_t identification = 0;            // IPv4's, as in the ICRC
+  uint8_t traffic_class = 0;              // DSCP and ECN
+  absl::Span<const PayloadSlice> pieces;  // BTH to ICRC, in order
 };
 
 class WireTap {
  public:
   virtual ~WireTap() = default;
 
-  // Called on the fabric's loop. The pieces live during the call only; must not call the fabric.
+  // Runs on the fabric's loop, and must not call the fabric. The pieces live during the call only.
   virtual void Show(const Datagram& datagram) = 0;
 };
 

@@ -1,7 +1,7 @@
-// ConnectedCore is a queue pair of a reliable connection as the NIC sees it: its state, its peer,
-// and the two halves of its protocol. SoftQueuePair is the owner's half.
+// ConnectedCore is a queue pair of a reliable connection as the NIC sees it: state, peer, and both
+// halves of the protocol. SoftQueuePair is the owner's half.
 //
-// Thread rule: under the NIC's mutex, except where a member says otherwise.
+// Thread rule: the NIC's mutex, except where a member says otherwise.
 #pragma once
 
 #include <cstdint>
@@ -36,11 +36,10 @@ class ConnectedCore final : public QueuePairCore {
   Access remote_access() const REQUIRES_NIC_MUTEX { return attributes_.remote_access; }
   const ReliabilityOptions& reliability() const REQUIRES_NIC_MUTEX { return attributes_.reliability; }
 
-  // Returns true if it has taken something of its peer since it became ready to receive.
+  // True if it has taken something of its peer since ready to receive.
   bool heard() const REQUIRES_NIC_MUTEX { return taken() > taken_before_; }
 
-  // Takes a step of QueuePair::Modify. `limits` bound the path MTU (active_mtu) and the READ depths
-  // (max_reads).
+  // Walks as QueuePair::Modify; `limits` bound path MTU (active_mtu) and READ depths (max_reads).
   absl::Status Modify(QueuePairState state, const QueuePairAttributes& attributes,
                       const Limits& limits) REQUIRES_NIC_MUTEX;
 
@@ -55,21 +54,20 @@ class ConnectedCore final : public QueuePairCore {
   bool Notify(Port& port) override REQUIRES_NIC_MUTEX;
   uint64_t rate() const override REQUIRES_NIC_MUTEX { return congestion_->rate(); }
 
-  // Returns false if the rate allows no packet yet; the queue pair will be ready when it does.
+  // Returns false if the rate allows no packet yet; the queue pair will be ready then.
   bool MaySend() REQUIRES_NIC_MUTEX { return !paces_ || Pace(); }
 
-  // `packet`, whole, has been added to the outbox.
+  // Counts `packet`, whole in the outbox, against the rate.
   void OnSend(const Packet& packet) REQUIRES_NIC_MUTEX {
     if (paces_) congestion_->OnSend(nic_state_.alarms.now(), EthernetBytes(packet));
   }
 
-  // Returns when the rate lets the next packet leave; not before now.
+  // Returns when the rate lets the next packet leave; never before now.
   base::Time NextSend() REQUIRES_NIC_MUTEX {
     const base::Time now = nic_state_.alarms.now();
     return paces_ && rate() != 0 ? std::max(now, congestion_->NextSend(now)) : now;
   }
 
-  // Adds a packet to the peer.
   Packet& AddPacket(PacketOpcode opcode, uint64_t sequence) REQUIRES_NIC_MUTEX;
 
   void MarkPatientAnswer() REQUIRES_NIC_MUTEX { nic_state_.AnswerSoon(turns_); }
@@ -90,14 +88,14 @@ class ConnectedCore final : public QueuePairCore {
   QueuePairLife life_ GUARDED_BY_NIC_MUTEX;
   const std::unique_ptr<Congestion> congestion_ GUARDED_BY_NIC_MUTEX;
   const bool paces_;
-  const Ecn ecn_;  // of its packets
+  const Ecn ecn_;
   QueuePairAttributes attributes_ GUARDED_BY_NIC_MUTEX;
 
   Requester requester_ GUARDED_BY_NIC_MUTEX;
   Responder responder_ GUARDED_BY_NIC_MUTEX;
 
   uint64_t taken_before_ GUARDED_BY_NIC_MUTEX = 0;  // by earlier connections
-  bool notified_ GUARDED_BY_NIC_MUTEX = false;      // true if ever, at notified_at_ last
+  bool notified_ GUARDED_BY_NIC_MUTEX = false;      // true: at notified_at_ last
   base::Time notified_at_ GUARDED_BY_NIC_MUTEX;
   Alarm pace_ GUARDED_BY_NIC_MUTEX;
 };

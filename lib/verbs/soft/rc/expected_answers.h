@@ -1,7 +1,7 @@
 // ExpectedAnswers are the answers to READs and atomics on the wire, and their part of the READ
 // budget.
 //
-// Law: at most kMaxReads, by rising sequence. Thread rule: under the NIC's mutex.
+// Law: at most kMaxReads, by rising sequence. Thread rule: the NIC's mutex.
 #pragma once
 
 #include <array>
@@ -11,19 +11,19 @@
 
 namespace tokamak::verbs::soft {
 
-constexpr uint32_t kMaxReads = 128;  // READs and atomics outstanding, as requester and as responder
+constexpr uint32_t kMaxReads = 128;  // outstanding READs and atomics, as requester and as responder
 
 class ExpectedAnswers final {
  public:
-  // `budget` must outlive it.
+  // `budget` outlives it.
   explicit ExpectedAnswers(ReadBudget& budget) : budget_(budget) {}
 
   uint32_t count() const { return count_; }
 
-  // Adds one that ends before sequence `end`, with `bytes` of the budget. There must be room.
+  // Adds one that ends before sequence `end` and holds `bytes` of the budget. There must be room.
   void Add(uint64_t end, uint64_t bytes) { ring_[(first_ + count_++) % kMaxReads] = {end, bytes}; }
 
-  // Removes the answers that end at `sequence` or before.
+  // Removes those that end at `sequence` or before.
   void RemoveUpTo(uint64_t sequence) {
     while (count_ > 0 && ring_[first_].end <= sequence) RemoveFirst();
   }

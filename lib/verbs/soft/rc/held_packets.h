@@ -1,8 +1,7 @@
 // HeldPackets keeps a peer's packets behind a gap (selective repeat) until their turn comes.
 //
-// Bound: packets further ahead than kHeldPackets are not kept. No memory is allocated before the
-// first is; then it is used again.
-// Thread rule: under the NIC's mutex.
+// Bound: kHeldPackets ahead. Memory is allocated for the first, and kept.
+// Thread rule: the NIC's mutex.
 #pragma once
 
 #include <array>
@@ -18,14 +17,14 @@ class HeldPackets final {
  public:
   bool empty() const { return count_ == 0; }
 
-  // Returns the packet of this sequence, or null.
+  // Returns null if it is not here.
   const Packet* Find(uint64_t sequence) const {
     if (empty()) return nullptr;
     const Place& place = places_[sequence % kHeldPackets];
     return place.full && place.sequence == sequence ? &place.packet : nullptr;
   }
 
-  // Takes a copy. Returns false when it is too far ahead of `expected`, or here already.
+  // Copies. Returns false if too far ahead of `expected`, or here already.
   [[nodiscard]] bool Put(uint64_t expected, uint64_t sequence, const Packet& packet) {
     if (sequence - expected > kHeldPackets || Find(sequence) != nullptr) return false;
     if (places_.empty()) places_.resize(kHeldPackets);
@@ -59,7 +58,7 @@ class HeldPackets final {
     return count;
   }
 
-  // Returns which of the kHeldPackets after `expected` are here, the next one in the lowest bit.
+  // Returns which of the kHeldPackets after `expected` are here, the next in the lowest bit.
   std::array<uint64_t, kHeldPackets / 64> Map(uint64_t expected) const {
     std::array<uint64_t, kHeldPackets / 64> map = {};
     for (uint32_t i = 0; i < kHeldPackets; ++i) {
@@ -76,7 +75,7 @@ class HeldPackets final {
     std::vector<uint8_t> bytes;
   };
 
-  std::vector<Place> places_;  // index: sequence modulo their number
+  std::vector<Place> places_;  // by sequence modulo size
   uint32_t count_ = 0;
 };
 

@@ -1,7 +1,7 @@
 // MissingPackets are those that selective NAKs ask for: each is sent again alone, once. A second
 // loss is for the time-out.
 //
-// Bound: a window of packets. Thread rule: under the NIC's mutex.
+// Bound: a window of packets. Thread rule: the NIC's mutex.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@ class MissingPackets final {
  public:
   bool empty() const { return sequences_.empty(); }
 
-  // Adds the packets missing before the last that the peer has: later ones may still be on their
-  // way. `unacked` is the first that it lacks; packets from `sent` on were never sent.
+  // Adds those missing before the last that the peer has; later ones may be on their way.
+  // `unacked`: the first that it lacks; `sent`: the first never sent.
   void Add(const Packet& nak, uint64_t unacked, uint64_t sent) {
     const auto has = [&](uint64_t sequence) {
       const uint64_t i = sequence - unacked - 1;
@@ -34,7 +34,7 @@ class MissingPackets final {
     taken_to_ = std::max(taken_to_, end);
   }
 
-  // Takes out the next and returns it; nothing when no unacknowledged one is left.
+  // Takes out the next; nothing if none is unacknowledged.
   std::optional<uint64_t> Next(uint64_t unacked) {
     while (next_ < sequences_.size() && sequences_[next_] < unacked) ++next_;
     if (next_ < sequences_.size()) return sequences_[next_++];
@@ -51,7 +51,7 @@ class MissingPackets final {
 
  private:
   std::vector<uint64_t> sequences_;
-  size_t next_ = 0;        // index in sequences_
+  size_t next_ = 0;
   uint64_t taken_to_ = 0;  // earlier ones are done, or were not missing
 };
 

@@ -12,8 +12,8 @@
 namespace tokamak::verbs::soft {
 namespace {
 
-// READs and atomics that may be asked for again. A peer with more outstanding than are served must
-// hear that in its turn, and not wait for an answer that it lost.
+// READs and atomics that may be asked for again. A peer that exceeds its depth must hear that in
+// its turn, not wait for an answer that it lost.
 constexpr size_t kLeastRemembered = 16;
 
 uint64_t AtomicallyUpdate(uint8_t* memory, const Packet& packet) {
@@ -64,7 +64,6 @@ void Responder::OnRequest(const Packet& packet) {
   if (!held_.empty()) TakeHeld();
 }
 
-// Takes the expected packet.
 void Responder::Take(const Packet& packet) {
   gap_told_ = false;
   nak_due_ = 0;
@@ -80,14 +79,14 @@ void Responder::Take(const Packet& packet) {
   OweAnswer();
 }
 
-// Takes held packets whose turn has come. If another is missing, a NAK says so.
+// Takes held packets whose turn has come; a NAK names the next gap.
 void Responder::TakeHeld() {
   while (running_ && !fault_ && nak_due_ == 0) {
     const uint64_t sequence = expected_;
     const Packet* const packet = held_.Find(sequence);
     if (packet == nullptr) break;
     --queue_pair_.counters.requests_held;
-    held_.Drop(sequence);  // it stays in place until the next Put
+    held_.Drop(sequence);  // stays in place until the next Put
     Take(*packet);
   }
   if (!running_ || held_.empty() || nak_due_ != 0) return;
@@ -104,8 +103,7 @@ bool Responder::Execute(const Packet& packet) {
   return Refuse(kInvalidRequestNak);
 }
 
-// Returns true if a packet of `kind` may come here and has the length of its place in the message.
-// (9.7.4.1)
+// Checks the packet's place in the message, and its length there (9.7.4.1).
 bool Responder::FitsMessage(const Packet& packet, Message kind) {
   if (message_ != (Begins(packet.opcode) ? Message::kNone : kind)) return false;
   const uint32_t length = packet.payload_length();
@@ -147,7 +145,7 @@ bool Responder::ExecuteSend(const Packet& packet) {
   return true;
 }
 
-// Takes back the key of a window bound for the peer. Waiting answers by its right are lost.
+// Takes back the key of the peer's window. Waiting answers by it are lost.
 void Responder::Invalidate(uint32_t key) {
   CHECK(nic_state_.keys.Invalidate(queue_pair_.domain(), key));
   nic_state_.counters.dropped_before_send += nic_state_.outbox.DropKey(key);
@@ -169,8 +167,8 @@ bool Responder::ExecuteWrite(const Packet& packet) {
   if (ends ? length != left : length >= left) return Refuse(kInvalidRequestNak);
   if (ends && HasImmediate(packet.opcode) && !receives_.available()) return NotReady();
   if (write_length_ > 0) {
-    // The whole range is checked when it begins, so that no byte is written unless all may be; then
-    // piece by piece, since a region may go away meanwhile.
+    // First the whole range, so that all or no byte may be written; then by piece, since a region
+    // may go away.
     const bool begins = Begins(packet.opcode);
     uint8_t* memory = nic_state_.keys.Remote(queue_pair_.asker(), write_key_, write_address_ + bytes_,
                                              begins ? write_length_ : length, kRemoteWrite);
@@ -206,7 +204,7 @@ bool Responder::ExecuteRead(const Packet& packet) {
   response.length = packet.dma_length;
   response.key = packet.rkey;
   response.msn = (msn_ + 1) & kPsnMask;
-  if (!responses_.Append(response)) return false;  // full of replays; the peer will ask again
+  if (!responses_.Append(response)) return false;  // full of replays; the peer asks again
   served_.Add(response);
   msn_ = response.msn;
   expected_ = response.end;
@@ -228,7 +226,7 @@ bool Responder::ExecuteAtomic(const Packet& packet) {
   response.address = packet.remote_address;
   response.key = packet.rkey;
   response.msn = (msn_ + 1) & kPsnMask;
-  if (!responses_.Append(response)) return false;  // before it is done: an atomic must not be done twice
+  if (!responses_.Append(response)) return false;  // first: an atomic must not be done twice
   responses_.back().original = AtomicallyUpdate(memory, packet);
   served_.Add(responses_.back());
   msn_ = response.msn;
@@ -257,7 +255,7 @@ void Responder::OnDuplicate(const Packet& packet, uint64_t sequence) {
     return;
   }
   const Response* const served = served_.Find(packet, sequence, queue_pair_.mtu());
-  if (served == nullptr) return;  // in silence: an answer, even a NAK, would help a guess
+  if (served == nullptr) return;  // any answer would help a guess
   Response response = *served;
   response.first = response.position = response.base = sequence;
   response.msn = msn_;
@@ -280,7 +278,7 @@ void Responder::OnGap(const Packet& packet, uint64_t sequence) {
 }
 
 bool Responder::NotReady() {
-  gap_told_ = true;  // packets after this one show no gap
+  gap_told_ = true;  // later packets show no gap
   nak_due_ = kNotReadyNak | NotReadyCode(queue_pair_.reliability().rnr_delay);
   OweAnswer();
   return false;
@@ -309,8 +307,8 @@ void Responder::OnRequestInError(const Packet& packet) {
   ++queue_pair_.counters.requests_refused;
   const uint64_t sequence = ended_ ? ExtendPsn(packet.psn, ended_->sequence) : 0;
   if (!ended_ || sequence > ended_->sequence) return;
-  // The NAK acknowledges the requests carried out before it, except those whose answers the peer
-  // missed and cannot get any more.
+  // It acknowledges requests before it, except those whose lost answers the peer cannot get any
+  // more.
   const bool wants_answer = packet.opcode == PacketOpcode::kReadRequest ||
                             packet.opcode == PacketOpcode::kCompareSwap || packet.opcode == PacketOpcode::kFetchAdd;
   const uint64_t at = wants_answer ? sequence : ended_->sequence;
@@ -345,8 +343,8 @@ void Responder::Stop() {
 
 // ---- Answering.
 
-// An answer without READ data before it goes before the data of all queue pairs. On the wire it is
-// of their class: else it could overtake READ data, which would then seem lost.
+// An answer with no READ data before it precedes all queue pairs' data. On the wire it is of their
+// class: it must not overtake READ data, which would seem lost.
 void Responder::OweAnswer() {
   if (AnswersFirst()) {
     queue_pair_.MarkAnswer();
@@ -384,7 +382,7 @@ bool Responder::Emit(Share* share) {
     if (response.position == response.end) responses_.PopFront();
   }
   if (fault_) {
-    // Going to Error takes packets out of the outbox: first the answers must be gone.
+    // Error takes packets out of the outbox: answers must leave first.
     if (nic_state_.outbox.CountOf(queue_pair_.number()) > 0) return true;
     const Fault fault = *fault_;
     End(fault);
@@ -402,9 +400,9 @@ bool Responder::Emit(Share* share) {
   return false;
 }
 
-// Adds one packet of `response`. Returns false when it cannot be answered any more.
+// Returns false if it cannot be answered any more.
 bool Responder::EmitResponse(Response& response, Share* share) {
-  if (response.position + 1 == expected_) ack_due_ = false;  // this packet acknowledges, too
+  if (response.position + 1 == expected_) ack_due_ = false;  // it acknowledges, too
   if (response.atomic) {
     Packet& packet = queue_pair_.AddPacket(PacketOpcode::kAtomicAcknowledge, response.position);
     packet.syndrome = kAck;
@@ -447,13 +445,12 @@ bool Responder::EmitResponse(Response& response, Share* share) {
   return true;
 }
 
-// Refuses a READ whose region or window went away meanwhile.
+// Refuses a READ whose region or window went away.
 void Responder::RefuseResponse(const Response& response) {
   const Fault fault{kRemoteAccessNak, response.position, CompletionStatus::kFlushed};
   if (response.replay) {
-    // A late duplicate may ask for memory that the owner has long taken back: no reason to end the
-    // connection. The NAK reveals no key: this READ was served once, and the key opens nothing any
-    // more.
+    // A late duplicate may ask for memory taken back since: no reason to end the connection. The
+    // NAK reveals no key, as this one was served once and opens nothing now.
     responses_.PopFront();
     if (!nic_state_.outbox.full()) EmitAcknowledge(fault.syndrome, fault.sequence);
     return;

@@ -1,17 +1,15 @@
 // Responder is the receiving half of a reliable connection: it carries requests out in order and
 // answers.
 //
-// Only the expected packet is carried out. One from the past is a duplicate: it is answered again,
-// never done again, and a READ or atomic only if it was served before (served_requests.h). One from
-// the future shows a gap: the peer gets one NAK, then all is dropped until the expected one comes.
-// (9.7.5) With selective repeat it is kept instead, and each NAK says which packets are here.
+// Only the expected packet is carried out. A duplicate is answered again, a READ or atomic only if
+// served before (served_requests.h). After a gap the peer gets one NAK, and all is dropped until
+// the expected packet comes (9.7.5); with selective repeat it is kept, and each NAK says which
+// packets are here.
 //
-// Answers go out in the order of the requests, READ data among them; acknowledgements of one turn
-// become one packet. A violation by the peer ends the connection: the requests before it are
-// answered, then a NAK says why (once more when the peer asks again), and the queue pair is in
-// Error.
-//
-// Thread rule: under the NIC's mutex.
+// Answers go out in the order of the requests, READ data among them; one packet acknowledges a
+// turn. After a violation by the peer, requests before it are answered, then a NAK says why (once
+// more when the peer asks again), and the queue pair is in Error.
+// Thread rule: the NIC's mutex.
 #pragma once
 
 #include <cstdint>
@@ -38,22 +36,20 @@ class Responder final {
   // Starts in ReadyToReceive, at the peer's `psn`.
   void Start(uint32_t psn) REQUIRES_NIC_MUTEX;
 
-  // Forgets receives, without completions, and why the connection ended. The owner's thread calls.
+  // Forgets receives, without completions, and the connection's end. The owner's thread.
   void Reset() REQUIRES_NIC_MUTEX;
 
-  // Completes receives: the oldest with `first`, the others flushed.
+  // Completes the oldest receive with `first` and flushes the others.
   void Flush(CompletionStatus first) REQUIRES_NIC_MUTEX;
 
   void OnRequest(const Packet& packet) REQUIRES_NIC_MUTEX;
 
-  // Answers a request in Error.
   void OnRequestInError(const Packet& packet) REQUIRES_NIC_MUTEX;
 
-  // See ConnectedCore::Emit and EmitAnswer.
   bool Emit(Share* share) REQUIRES_NIC_MUTEX;
   void EmitAnswer() REQUIRES_NIC_MUTEX;
 
-  // Acknowledges what was taken, before the queue pair ends.
+  // Acknowledges before the queue pair ends.
   void AcknowledgeLast() REQUIRES_NIC_MUTEX;
 
  private:
@@ -65,7 +61,7 @@ class Responder final {
     CompletionStatus receive_status;
   };
 
-  // Carry out a request; return true if they did.
+  // Return true if they carried it out.
   bool Execute(const Packet& packet) REQUIRES_NIC_MUTEX;
   bool ExecuteSend(const Packet& packet) REQUIRES_NIC_MUTEX;
   bool ExecuteWrite(const Packet& packet) REQUIRES_NIC_MUTEX;
@@ -95,25 +91,25 @@ class Responder final {
 
   bool running_ = false;
   uint64_t expected_ = 0;  // sequence
-  uint32_t msn_ = 0;       // messages carried out, 24 bits
+  uint32_t msn_ = 0;       // messages done, 24 bits
 
-  // The message that is arriving.
+  // The arriving message.
   Message message_ = Message::kNone;
-  uint32_t bytes_ = 0;  // its bytes so far
+  uint32_t bytes_ = 0;  // so far
   uint64_t write_address_ = 0;
   uint32_t write_key_ = 0;
   uint32_t write_length_ = 0;
 
-  // Owed to the peer.
+  // Owed.
   bool ack_due_ = false;
   uint8_t nak_due_ = 0;    // a syndrome, or 0
-  bool gap_told_ = false;  // true: no further NAK until expected_ comes
-  HeldPackets held_;       // selective repeat: packets after expected_
+  bool gap_told_ = false;  // true: no NAK until expected_ comes
+  HeldPackets held_;       // selective repeat: after expected_
   ResponseQueue responses_;
-  std::optional<Fault> fault_;  // waits until the answers before it are gone
+  std::optional<Fault> fault_;  // until the answers before it are gone
   std::optional<Fault> ended_;  // the NAK that ended the connection
   bool ended_due_ = false;
-  uint64_t ended_due_at_ = 0;  // the sequence that it names
+  uint64_t ended_due_at_ = 0;  // the sequence it names
 
   ServedRequests served_;
 };

@@ -19,12 +19,12 @@ bool ResponseQueue::Append(const Response& response) {
 }
 
 bool ResponseQueue::Replay(const Response& replay) {
-  // The new one, and the rest of one that it may cut in two.
+  // Itself, and the rest of one that it cuts in two.
   if (responses_.size() + 2 > capacity_) return false;
   size_t at = 0;
   while (at < responses_.size() && responses_[at].end <= replay.first) ++at;
   if (at < responses_.size() && responses_[at].first < replay.first) {
-    // An older response begins before: its head stays.
+    // The head of an older response stays.
     Response tail = responses_[at];
     Response& head = responses_[at];
     head.end = replay.first;

@@ -1,10 +1,8 @@
 // ResponseQueue holds READs and atomics that are not yet answered, in the order of their packets.
 //
-// The answer to a READ is many packets and may wait for the port; meanwhile the peer may ask again
-// for a part that it missed, cut differently. The later request replaces the earlier, packet by
-// packet.
-//
-// Law: responses are in the order of their sequences and do not overlap.
+// While a READ's answer waits for the port, the peer may ask again for a lost part, cut
+// differently: the later request replaces the earlier, packet by packet.
+// Law: responses are in order of sequence and do not overlap.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +16,9 @@ struct Response {
   bool replay = false;  // true if asked for again
   uint64_t first = 0;   // sequences [first, end): the answer's packets
   uint64_t end = 0;
-  uint64_t position = 0;  // the next to be sent
+  uint64_t position = 0;  // next to be sent
   uint32_t msn = 0;
-  // READ: byte 0 of these belongs to packet `base`.
+  // READ: byte 0 is in packet `base`.
   uint64_t base = 0;
   uint64_t address = 0;
   uint32_t length = 0;
@@ -31,7 +29,7 @@ struct Response {
 
 class ResponseQueue final {
  public:
-  // At most `capacity` responses wait.
+  // Bounds waiting responses.
   void Reserve(size_t capacity) {
     capacity_ = capacity;
     responses_.reserve(capacity);
@@ -43,14 +41,14 @@ class ResponseQueue final {
   void PopFront();
   void Clear();
 
-  // Adds the response to a new request. Returns false when there is no room.
+  // Answers a new request. Returns false if there is no room.
   bool Append(const Response& response);
 
-  // Adds the response to a request that was, or is being, answered. Returns false, having changed
-  // nothing, when there is no room.
+  // Answers a request that was, or is being, answered. Returns false, changing nothing, if there is
+  // no room.
   bool Replay(const Response& response);
 
-  // Responses that were appended, not replayed.
+  // Counts those appended, not replayed.
   size_t fresh() const { return fresh_; }
 
  private:

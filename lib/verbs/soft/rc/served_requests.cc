@@ -5,7 +5,7 @@
 namespace tokamak::verbs::soft {
 namespace {
 
-// A part begins where a packet of the first answer began, and does not go beyond its end.
+// A part begins at a packet of the first answer and ends within it.
 bool IsPartOf(const Response& served, const Packet& packet, uint64_t sequence, uint32_t mtu) {
   const uint64_t offset = (sequence - served.first) * mtu;
   return packet.rkey == served.key && packet.remote_address == served.address + offset &&

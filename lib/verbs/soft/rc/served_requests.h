@@ -1,12 +1,10 @@
-// ServedRequests remembers the last READs and atomics that a responder has carried out: a peer that
-// missed an answer may ask for them again.
+// ServedRequests remembers a responder's last READs and atomics: a peer that missed an answer may
+// ask again.
 //
-// A packet with an old PSN proves nothing: any peer can send one. Only a request that was served
-// before, or its rest, is answered: a duplicate can then neither find out which keys exist nor draw
-// more than was granted once. A peer has at most as many READs and atomics outstanding as are
-// served at once, so it has no reason to ask for a much older one.
-//
-// Thread rule: under the NIC's mutex.
+// A packet with an old PSN proves nothing. Only a request served before, or its rest, is answered,
+// so a duplicate can neither probe keys nor draw more than was granted once. A peer needs no more
+// of them than it may have outstanding.
+// Thread rule: the NIC's mutex.
 #pragma once
 
 #include <cstddef>
@@ -25,12 +23,12 @@ class ServedRequests final {
 
   void Add(const Response& response);
 
-  // Returns the response that `packet`, a READ or atomic with this sequence, asks for again, whole
-  // or in part; else null. `mtu` is the connection's.
+  // Returns the response that `packet`, a READ or atomic of this sequence, asks for again, whole or
+  // in part; else null.
   const Response* Find(const Packet& packet, uint64_t sequence, uint32_t mtu) const;
 
  private:
-  std::vector<Response> ring_;  // responses of no packets are free
+  std::vector<Response> ring_;  // those of no packets are free
   size_t next_ = 0;
 };
 

@@ -24,7 +24,7 @@ UdpFabricOptions SendsOnly() {
   return options;
 }
 
-// One NIC's port: to the others at its address, and to the wire.
+// To the others at its address, and to the wire.
 class SharedPort final : public Port {
  public:
   SharedPort(os::EpollLoop& loop, UdpFabric& receiving, UdpFabric& sending, const Address& address,
@@ -79,7 +79,7 @@ class SharedPort final : public Port {
   }
 
  private:
-  // The time until another look at a name, or a port, that is between two owners.
+  // Between looks at a name or port without an owner.
   static constexpr base::Duration kRetry = base::Milliseconds(1);
   static constexpr base::Duration kLongestRetry = base::Milliseconds(100);
   static constexpr base::Duration kSettled = base::Milliseconds(200);  // after a warning
@@ -97,7 +97,7 @@ class SharedPort final : public Port {
   // Takes the name, or waits for its owner's end.
   void Elect() {
     name_ = BindName(SOCK_SEQPACKET, WireName(address_));
-    // Connections are not accepted: they only wait for the end.
+    // Not accepted: connections only wait for the end.
     if (holds_name() && listen(name_.get(), NumberShare::kShares) == 0) {
       election_retry_ = kRetry;
       return;
@@ -117,8 +117,8 @@ class SharedPort final : public Port {
       });
       return;
     }
-    // A name is between two owners for a moment. A stranger's, or one whose owner does not let us
-    // wait, is looked for less and less often.
+    // A name is without an owner for a moment. A stranger's, or one whose owner does not let us
+    // wait, is looked for ever less often.
     LOG_IF(WARNING, election_retry_ == kLongestRetry && !is_anothers_)
         << "no packet may arrive from other machines: who has the address " << address_.ToString()
         << " does not say when it ends";
@@ -126,13 +126,13 @@ class SharedPort final : public Port {
     election_retry_ = election_retry_ < kLongestRetry ? std::min(election_retry_ * 2, kLongestRetry) : kSettled;
   }
 
-  // Succeeds an owner of the name that is gone, or was not to be found.
+  // The owner is gone, or was not found.
   void Succeed() {
     Elect();
     if (holds_name()) TakePort(kRetry);
   }
 
-  // Tries until the former owner of the port has let it go.
+  // Until the former owner lets go.
   void TakePort(base::Duration retry) {
     const absl::Status held = Hold();
     if (held.ok()) return TellReady();
@@ -155,7 +155,7 @@ class SharedPort final : public Port {
     return absl::OkStatus();
   }
 
-  // Packets from the wire are mostly for us.
+  // Mostly for us.
   void OnWire(absl::Span<const Packet> packets) {
     const std::shared_ptr<const bool> open = open_;
     size_t begin = 0;
@@ -181,9 +181,9 @@ class SharedPort final : public Port {
   std::unique_ptr<ShmPort> neighbours_;
   std::unique_ptr<Port> wire_;
   std::set<Address> groups_;
-  os::FileDescriptor name_;    // of the wire, if we hold it
-  os::FileDescriptor holder_;  // ends with the name's owner
-  bool is_anothers_ = false;   // true if that is a stranger
+  os::FileDescriptor name_;    // the wire's, if held
+  os::FileDescriptor holder_;  // ends with the owner
+  bool is_anothers_ = false;   // true if a stranger owns it
   base::Duration election_retry_ = kRetry;
   os::FdWatch holder_watch_;
   base::Timer retry_;

@@ -17,13 +17,13 @@
 namespace tokamak::verbs::soft {
 namespace {
 
-// How long a process without free descriptors waits to accept again.
+// Without free descriptors.
 constexpr base::Duration kAcceptRetry = base::Milliseconds(100);
 
-// Receives the next message, without its bytes if it is a stranger's. Negative: there is none.
+// Receives a message, no bytes if a stranger's. Negative: none.
 ssize_t ReceiveTrusted(int socket, absl::Span<uint8_t> to) {
   iovec piece{to.data(), to.size()};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred))];  // no room for descriptors: they are not let in
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred))];  // no room for descriptors: they stay out
   msghdr message{};
   message.msg_iov = &piece;
   message.msg_iovlen = 1;
@@ -86,7 +86,7 @@ bool ShmEndpoint::Poll() {
   bool any = false;
   for (auto link = incoming_.begin(); link != incoming_.end();) {
     const bool drained = Drain(*link);
-    if (!open_) return true;  // and the links are gone
+    if (!open_) return true;  // the links are gone
     const bool is_over = link->ended() && !drained;
     any |= drained || is_over;
     link = is_over ? incoming_.erase(link) : std::next(link);
@@ -104,7 +104,7 @@ void ShmEndpoint::Arm() {
   if (full_link_ != nullptr) full_link_->Arm();
 }
 
-// Takes a batch of a link. Returns true if there was anything.
+// Takes a batch of a link. Returns false if there was nothing.
 bool ShmEndpoint::Drain(IncomingLink& link) {
   size_t looked_at = 0, count = 0;
   for (; looked_at < kBatch; ++looked_at) {
@@ -203,7 +203,7 @@ OutgoingLink::Result ShmEndpoint::Write(OutgoingLink* link, const Packet& packet
   return result;
 }
 
-// A question without a service is any NIC's to refuse.
+// Any NIC may refuse a question without a service.
 OutgoingLink::Result ShmEndpoint::WriteMad(const Packet& packet, const Address& to, const Address& source) {
   const MadRoute route = RouteOf(packet);
   if (route.service_id && AskService(*route.service_id, packet, to, source)) return OutgoingLink::Result::kTaken;
@@ -215,7 +215,7 @@ bool ShmEndpoint::AskService(uint64_t service_id, const Packet& packet, const Ad
   const uint32_t length = RecordLength(packet);
   WriteRecord(packet, source, record.data());
   const AbstractName name(ServiceName(to, service_id));
-  // A message that finds no room is lost.
+  // Lost if there is no room.
   return sendto(messenger_.get(), record.data(), length, MSG_NOSIGNAL, name.get(), name.length) >= 0 || errno == EAGAIN;
 }
 

@@ -1,9 +1,9 @@
 // ShmEndpoint is one NIC's end of a ShmFabric: the links to and from others, and its services.
 //
 // Law: records written to a link are published when Send returns.
-// Law: one turn takes a bounded part of a link's records, whatever its writer does. Links, and
-// messages to services, are of programs of our user, or of root; others are ignored.
-// Bounds: kMostLinks in each direction; a service's socket holds what the kernel lets it.
+// Law: a turn takes a bounded part of a link's records. Links and messages of others than our user
+// or root are ignored.
+// Bounds: kMostLinks in each direction; a service's socket by the kernel.
 // Thread rule: one loop's.
 #pragma once
 
@@ -31,7 +31,7 @@ class ShmEndpoint final : public os::Poller, public std::enable_shared_from_this
  public:
   static constexpr size_t kMostLinks = 4096;
 
-  // `listener` listens under the name of the NIC at `address` of the share.
+  // `listener` has the NIC's name.
   ShmEndpoint(os::EpollLoop& loop, const Address& address, NumberShare share, os::FileDescriptor listener,
               PortCallbacks callbacks);
 
@@ -48,13 +48,12 @@ class ShmEndpoint final : public os::Poller, public std::enable_shared_from_this
   absl::Status Serve(uint64_t service_id);
   void Withdraw(uint64_t service_id) { services_.erase(service_id); }
 
-  // Poller
   bool Poll() override;
   void Arm() override;
   int descriptor() const override { return -1; }
 
  private:
-  // A NIC of the machine.
+  // On this machine.
   using Peer = std::pair<Address, uint32_t>;
 
   struct Service {
@@ -62,10 +61,10 @@ class ShmEndpoint final : public os::Poller, public std::enable_shared_from_this
     os::FdWatch watch;
   };
 
-  // Packets delivered together, and taken of a link in one turn.
+  // Delivered together, and of a link in one turn.
   static constexpr size_t kBatch = 128;
   static constexpr int kAcceptsPerTurn = 16;
-  // How long a NIC that was not there is not looked for again.
+  // Until an absent NIC is looked for again.
   static constexpr base::Duration kAbsence = base::Milliseconds(1);
 
   void Accept();
@@ -84,21 +83,21 @@ class ShmEndpoint final : public os::Poller, public std::enable_shared_from_this
   const Address address_;
   const NumberShare share_;
   const os::FileDescriptor listener_;
-  const os::FileDescriptor messenger_;  // sends to services
+  const os::FileDescriptor messenger_;  // to services
   const PortCallbacks callbacks_;
   bool open_ = true;
   os::FdWatch listener_watch_;
   os::PollerHandle poller_;
   std::map<uint64_t, Service> services_;
   std::list<IncomingLink> incoming_;
-  std::list<IncomingLink> closed_;  // a closed port's, since one may be in use
+  std::list<IncomingLink> closed_;  // of a closed port: one may be in use
   base::Timer accept_again_;
   std::map<Peer, std::unique_ptr<OutgoingLink>> outgoing_;
   std::map<Peer, base::Time> absent_until_;
   const Peer* last_peer_ = nullptr;  // in outgoing_, with its link
   OutgoingLink* last_link_ = nullptr;
-  OutgoingLink* full_link_ = nullptr;   // had no room when Send returned
-  std::vector<OutgoingLink*> written_;  // and not published yet
+  OutgoingLink* full_link_ = nullptr;   // no room when Send returned
+  std::vector<OutgoingLink*> written_;  // not published yet
   std::array<Packet, kBatch> batch_;
   std::array<uint8_t, kMaxRecord> record_;  // a service's
 };

@@ -14,9 +14,9 @@
 namespace tokamak::verbs::soft {
 namespace {
 
-// The first message, which the ring comes with.
+// The message with the ring.
 constexpr uint32_t kHello = 0x746b6e31;
-constexpr int kMostWakes = 64;  // read in one turn
+constexpr int kMostWakes = 64;  // in one turn
 
 bool SendHello(int socket, int ring) {
   uint32_t hello = kHello;
@@ -29,7 +29,7 @@ bool SendHello(int socket, int ring) {
   return sendmsg(socket, &message, MSG_NOSIGNAL) == sizeof(hello);
 }
 
-// Returns the ring that came with a hello; none if it was no hello.
+// Returns none if it was no hello.
 os::FileDescriptor ReceiveHello(int socket) {
   uint32_t hello = 0;
   iovec piece{&hello, sizeof(hello)};
@@ -46,13 +46,13 @@ os::FileDescriptor ReceiveHello(int socket) {
   return std::move(came.front());
 }
 
-// Wakes the other side. A full socket holds a wake-up already.
+// A full socket holds a wake-up already.
 void Wake(int socket) {
   const uint8_t woken = 1;
   if (send(socket, &woken, sizeof(woken), MSG_NOSIGNAL) != sizeof(woken)) return;
 }
 
-// Reads wake-ups. Returns false if the other side is gone.
+// Returns false if the other side is gone.
 bool TakeWakes(int socket) {
   for (int i = 0; i < kMostWakes; ++i) {
     uint8_t woken = 0;
@@ -75,7 +75,7 @@ std::unique_ptr<OutgoingLink> OutgoingLink::Connect(os::EpollLoop& loop, const s
   if (!memory.ok()) return nullptr;
   absl::StatusOr<os::MemoryMapping> mapping = os::SharedMemory::Attach(memory->descriptor(), kRingMemory, true);
   if (!mapping.ok()) return nullptr;
-  // Made before the reader has it.
+  // Ready before the reader has it.
   RingWriter ring(*std::move(mapping));
   if (!SendHello(socket.get(), memory->descriptor())) return nullptr;
   return std::unique_ptr<OutgoingLink>(

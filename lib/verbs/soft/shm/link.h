@@ -1,8 +1,8 @@
-// One direction between two NICs of a machine: a ring of packets that one writes and the other
-// reads, with a socket that ends when either of them does.
+// One direction between two NICs of a machine: a ring that one writes and the other reads, and a
+// socket that ends with either.
 //
-// The writer hands the ring over with the socket's first message. All others are wake-ups, sent
-// only to a side that waits: there is something to read, or, in the other direction, room again.
+// The socket's first message hands the ring over; others wake a side that waits for records or for
+// room.
 // Thread rule: one loop's.
 #pragma once
 
@@ -23,26 +23,26 @@ namespace tokamak::verbs::soft {
 
 class OutgoingLink final {
  public:
-  // A reader that has taken nothing for this long gets no more until it does: its packets are lost,
-  // as on a network, and do not hold up others.
+  // A reader that takes nothing for this long loses packets until it does, and holds up no
+  // others.
   static constexpr base::Duration kPatience = base::Milliseconds(10);
 
   enum class Result : uint8_t { kTaken, kFull, kLost };
 
-  // Connects to the NIC of that name. `on_room` runs after kFull when it is armed and there is
-  // room, and after kPatience; `on_end` when the other side is gone, and may drop the link. Null:
-  // nobody has the name, or this process can have no more memory or descriptors.
+  // `on_room` runs after kFull when it is armed and there is room, and after kPatience; `on_end`
+  // when the other side is gone, and may drop the link. Null: nobody has the name, or no memory or
+  // descriptors.
   static std::unique_ptr<OutgoingLink> Connect(os::EpollLoop& loop, const std::string& name,
                                                std::function<void()> on_room, std::function<void()> on_end);
 
-  // Writes a packet that comes from `source`. It waits for Publish.
+  // Writes a packet of `source`, for Publish.
   Result Write(const Packet& packet, const Address& source);
-  // Gives the written packets to the other side; wakes it if it waits.
+  // Shows written packets to the other side; wakes it if it waits.
   void Publish();
 
-  // After kFull: true if there is room again.
+  // After kFull.
   bool has_room() const { return ring_.has_room(); }
-  // Asks for a wake-up when there is.
+  // Asks for a wake-up.
   void Arm() { ring_.WaitForRoom(); }
 
  private:
@@ -68,14 +68,13 @@ class IncomingLink final {
   // Another NIC connected `socket`.
   IncomingLink(os::EpollLoop& loop, os::FileDescriptor socket);
 
-  // Returns the next record; its packet lives until Release.
+  // Returns a packet that lives until Release.
   Found Next(Packet* packet);
-  // True if the other NIC is gone, or broke the protocol: Next finds only what it had written until
-  // then.
+  // True if the other NIC is gone or broke the protocol; Next finds what it had written.
   bool ended() const { return ended_; }
-  // Gives the writer the room of the records that Next returned.
+  // Gives back the room of Next's records.
   void Release();
-  // Asks for a wake-up when there is something to read.
+  // Asks for a wake-up when there is a record.
   void Arm() {
     if (ring_) ring_->Arm();
   }
@@ -85,7 +84,7 @@ class IncomingLink final {
   bool TakeHello();
 
   const os::FileDescriptor socket_;
-  std::optional<RingReader> ring_;  // once the hello has come
+  std::optional<RingReader> ring_;  // once the hello came
   bool ended_ = false;
   os::FdWatch watch_;
 };

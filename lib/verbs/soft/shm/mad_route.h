@@ -1,7 +1,7 @@
-// The route of a management datagram among NICs that share an address: a question is for the one
-// that serves it, any other message for the one that gave out the ID that it answers.
+// The route of a management datagram among NICs that share an address: a question goes to the one
+// that serves it, others to the one that gave out the ID in them.
 //
-// Thread rule: none, pure functions.
+// Thread rule: any.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ struct MadRoute {
   std::optional<uint32_t> share;  // NumberShare::index
 };
 
-// Returns the route of `packet`, which is to kManagementQueuePair. Neither field: it is no message
-// of a connection manager, or one that any NIC may answer.
+// Routes a packet to kManagementQueuePair. Neither field: no CM message, or one that any NIC may
+// answer.
 MadRoute RouteOf(const Packet& packet);
 
 }  // namespace tokamak::verbs::soft

@@ -8,10 +8,10 @@ namespace tokamak::verbs::soft {
 namespace {
 
 struct Origin {
-  uint32_t length;  // of the bytes on a wire, with room for an ICRC
+  uint32_t length;  // of the wire's bytes, with room for an ICRC
   uint16_t udp_port;
   uint8_t traffic_class;
-  uint8_t corrupt;  // not 0: damaged on purpose
+  uint8_t corrupt;  // not 0: on purpose
   std::array<uint8_t, 16> ip;
   std::array<uint8_t, 16> group;
 };

@@ -1,14 +1,13 @@
-// A ring of records in shared memory: one process writes, another reads, and neither asks the
-// kernel for anything while both are busy.
+// A ring of records in shared memory: one process writes, another reads, without system calls while
+// both are busy.
 //
-// The memory holds RingControl in its first page and kRingBytes of records after it. Both sides
-// count all bytes ever; a record lies in one piece: one that does not fit the end of the ring
-// follows a record that skips it. A side without anything to do says that it waits, looks once
-// more, and is then woken by the other side, once.
+// RingControl is in the first page, kRingBytes of records follow. Both sides count bytes ever. A
+// record lies in one piece, after one that skips the end of the ring where it does not fit. An idle
+// side says that it waits, looks once more, and is woken once.
 //
-// Neither trusts the other: the reader checks each length before it looks at a record, and a broken
-// ring stays broken. Bytes of a record may change while they are read.
-// Thread rule: a writer, and likewise a reader, is used by one thread at a time.
+// Neither trusts the other: the reader checks each length first; a broken ring stays broken; a
+// record's bytes may change while they are read.
+// Thread rule: a writer, and a reader, one thread at a time.
 #pragma once
 
 #include <atomic>
@@ -26,29 +25,28 @@ constexpr size_t kRingControlBytes = 4096;
 constexpr uint64_t kRingMemory = kRingControlBytes + kRingBytes;
 
 struct RingControl {
-  alignas(64) std::atomic<uint64_t> written{0};       // bytes, by the writer
-  alignas(64) std::atomic<uint64_t> read{0};          // bytes, by the reader
-  alignas(64) std::atomic<uint32_t> reader_waits{0};  // for something to read
-  alignas(64) std::atomic<uint32_t> writer_waits{0};  // for half of the ring to be free
+  alignas(64) std::atomic<uint64_t> written{0};       // bytes, the writer's
+  alignas(64) std::atomic<uint64_t> read{0};          // bytes, the reader's
+  alignas(64) std::atomic<uint32_t> reader_waits{0};  // for a record
+  alignas(64) std::atomic<uint32_t> writer_waits{0};  // for half of the ring
 };
 static_assert(sizeof(RingControl) <= kRingControlBytes);
 static_assert(std::atomic<uint64_t>::is_always_lock_free, "two processes use them");
 
 class RingWriter final {
  public:
-  // `memory` has kRingMemory bytes, all zero, and is writable.
+  // `memory`: kRingMemory bytes, zero, writable.
   explicit RingWriter(os::MemoryMapping memory);
 
-  // Returns memory for the next record of `bytes` (at most kRingBytes / 4). Null: the ring is full.
+  // Returns memory for a record of `bytes`, at most kRingBytes / 4; null: full.
   uint8_t* Reserve(uint32_t bytes);
-  // Adds the record at the last Reserve, of that many bytes or fewer.
+  // Adds the record at the last Reserve, or less of it.
   void Add(uint32_t bytes);
 
-  // Gives the reader what was added. Returns true if it waits, and must be woken.
+  // Shows records to the reader. Returns true if it waits, and must be woken.
   bool Publish();
 
-  // Asks the reader for a wake-up when half of the ring is free. Returns false if there is room
-  // already.
+  // Asks for a wake-up when half of the ring is free. Returns false if there is room.
   bool WaitForRoom();
   bool has_room() const;
 
@@ -64,25 +62,23 @@ class RingWriter final {
 
 class RingReader final {
  public:
-  // `memory` has kRingMemory bytes and is writable.
+  // `memory`: kRingMemory bytes, writable.
   explicit RingReader(os::MemoryMapping memory);
 
-  // Returns the next record, which lives until Release; an empty one if there is none, or the ring
-  // is broken. Before a Release it returns no more than the ring holds.
+  // Returns a record, which lives until Release; empty: none, or broken. Between Releases at most
+  // what the ring holds.
   absl::Span<const uint8_t> Next();
 
-  // Ends the ring: the writer is gone, and has published all that there is, even if somebody still
-  // has the memory.
+  // Ends the ring: the writer is gone and has published all, even if somebody still has the memory.
   void End();
 
-  // Gives the writer the room of all that Next returned. Returns true if it waits, and must be
-  // woken.
+  // Gives back the room of Next's records. Returns true if the writer waits, and must be woken.
   bool Release();
 
-  // Asks the writer for a wake-up when it adds something. Earlier records may still be there.
+  // Asks for a wake-up at new records; earlier ones may be there.
   void Arm() { control_.reader_waits.store(1, std::memory_order_seq_cst); }
 
-  // True if the writer broke the rules; no more records come.
+  // True if the writer broke the rules: no more records.
   bool broken() const { return broken_; }
 
  private:

@@ -1,14 +1,12 @@
 // ShmFabric carries packets between the NICs of one machine, or one container, through shared
-// memory: no packet needs the kernel while both sides are at work.
+// memory.
 //
-// Addresses are names here, and need no interface; several NICs may have one, each with its own
-// NumberShare: a packet says by the number of its queue pair which of them it is for, and a
-// connection manager's message by what it answers or asks for.
+// Addresses are names, without an interface. NICs of one address have a NumberShare each, which a
+// packet names by its queue pair number, a CM message by the ID or service in it.
 //
-// Programs of our user, or of root, in the same network namespace can send to a NIC; they are
-// trusted no more than a network. There is no multicast.
-// Thread rule: the fabric and its ports belong to the one thread of their loop. The fabric must
-// outlive its ports.
+// Only our user's or root's programs in the network namespace can send to a NIC; they are trusted
+// no more than a network. No multicast.
+// Thread rule: the loop's. The fabric outlives its ports.
 #pragma once
 
 #include <memory>
@@ -21,10 +19,10 @@ namespace tokamak::verbs::soft {
 
 class ShmPort : public Port {
  public:
-  // Hands a packet that came another way to the NIC at this address that it is for, with
-  // `packet.peer` as its source. Returns false if it is for this one, or for none.
+  // Hands a packet, of source `packet.peer`, to its NIC at this address. Returns false if it is for
+  // this one, or none.
   virtual bool HandOn(const Packet& packet) = 0;
-  // Called after the last of several that were handed on.
+  // Follows the last HandOn of several.
   virtual void Publish() = 0;
 };
 
@@ -32,8 +30,7 @@ class ShmFabric final : public Fabric {
  public:
   explicit ShmFabric(os::EpollLoop& loop) : loop_(loop) {}
 
-  // `loop` is the one that the fabric was made with. kResourceExhausted: NumberShare::kShares NICs
-  // have the address already.
+  // `loop`: the fabric's. kResourceExhausted: NumberShare::kShares NICs have the address.
   absl::StatusOr<std::unique_ptr<Port>> Open(base::EventLoop& loop, const Address& address,
                                              PortCallbacks callbacks) override;
   absl::StatusOr<std::unique_ptr<ShmPort>> OpenShm(const Address& address, PortCallbacks callbacks);

@@ -59,7 +59,7 @@ void AlarmClock::Fire() {
 }
 
 void AlarmClock::End() {
-  // Entries without their alarm's deadline must not wake the NIC.
+  // An entry earlier than its alarm's deadline must not wake the NIC.
   while (!queue_.empty()) {
     Alarm& alarm = *queue_.front().alarm;
     if (alarm.set_ && !alarm.relative_ && alarm.deadline_ == queue_.front().time) break;

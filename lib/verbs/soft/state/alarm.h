@@ -1,11 +1,8 @@
 // Alarms: many deadlines of the NIC behind one timer of its loop.
 //
-// Time-outs move far more often than they come due, and owners' threads set some (a connection's
-// deadline, say) although only the NIC's thread may touch the loop. So a deadline is a field;
-// moving it later costs nothing until the earlier time comes.
-//
-// Thread rule: under the NIC's mutex. Set and Cancel from any thread; Begin, Fire and End are the
-// NIC's.
+// Time-outs move far more often than they expire, and owners' threads set some, which may not touch
+// the loop. So a deadline is a field; moving it later costs nothing until the earlier time comes.
+// Thread rule: the NIC's mutex. Set and Cancel: any thread; Begin, Fire and End: the NIC's.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +17,17 @@ namespace tokamak::verbs::soft {
 
 class AlarmClock;
 
-// One deadline. Dropping it cancels. Must not outlive its clock.
+// One deadline. Dropping it cancels. Its clock outlives it.
 class Alarm final {
  public:
-  // `on_due` runs on the NIC's thread, under its mutex. It may set and drop any alarm.
+  // `on_due` runs on the NIC's thread, under its mutex, and may set and drop any alarm.
   Alarm(AlarmClock& clock, base::Task on_due) : clock_(clock), on_due_(std::move(on_due)) {}
   ~Alarm() REQUIRES_NIC_MUTEX { Forget(); }
   Alarm(const Alarm&) = delete;
   Alarm& operator=(const Alarm&) = delete;
 
-  // Makes it due once, `delay` from now, instead of an earlier setting. Outside of the NIC's thread
-  // the delay counts from its next turn.
+  // Sets it due once, `delay` from now, or off the NIC's thread from its next turn, in place of an
+  // earlier setting.
   void Set(base::Duration delay) REQUIRES_NIC_MUTEX;
   void Cancel() REQUIRES_NIC_MUTEX { set_ = false; }
   bool set() const REQUIRES_NIC_MUTEX { return set_; }
@@ -43,7 +40,7 @@ class Alarm final {
   AlarmClock& clock_;
   const base::Task on_due_;
   bool set_ GUARDED_BY_NIC_MUTEX = false;
-  bool relative_ GUARDED_BY_NIC_MUTEX = false;  // true if `delay_` counts from the clock's next Begin
+  bool relative_ GUARDED_BY_NIC_MUTEX = false;  // true if `delay_` counts from the next Begin
   bool listed_ GUARDED_BY_NIC_MUTEX = false;    // true if in AlarmClock::relative_
   base::Duration delay_ GUARDED_BY_NIC_MUTEX;
   base::Time deadline_ GUARDED_BY_NIC_MUTEX;
@@ -52,16 +49,16 @@ class Alarm final {
 
 class AlarmClock final {
  public:
-  // `wake_up` asks for a turn soon, from any thread; `on_timer` starts one on the NIC's thread.
+  // `wake_up` asks for a turn from any thread; `on_timer` starts one on the NIC's.
   AlarmClock(base::EventLoop& loop, std::function<void()> wake_up, base::Task on_timer)
       : loop_(loop), wake_up_(std::move(wake_up)), on_timer_(std::move(on_timer)) {}
 
-  // A turn: Begin, Fire, all its work, End.
+  // A turn: Begin, Fire, its work, End.
   void Begin() REQUIRES_NIC_MUTEX;
   void Fire() REQUIRES_NIC_MUTEX;
   void End() REQUIRES_NIC_MUTEX;
 
-  // The time of this turn; between Begin and End only.
+  // Returns the time of this turn, between Begin and End.
   base::Time now() const REQUIRES_NIC_MUTEX { return now_; }
 
  private:
@@ -75,7 +72,7 @@ class AlarmClock final {
   };
   struct InOrder {
     bool Before(const Entry& a, const Entry& b) const { return a.time != b.time ? a.time < b.time : a.order < b.order; }
-    // Called by queue_ alone, which is guarded.
+    // By queue_ alone, which is guarded.
     void Place(const Entry& entry, size_t at) const ABSL_NO_THREAD_SAFETY_ANALYSIS { entry.alarm->queued_at_ = at; }
   };
   using Queue = base::IndexedHeap<Entry, InOrder>;

@@ -39,7 +39,7 @@ void CompletionRing::Arm(bool solicited_only) {
     armed_.store(kArmed, std::memory_order_seq_cst);
     return;
   }
-  // Arming for solicited events alone does not replace arming for any.
+  // Solicited-only does not replace arming for any.
   uint32_t expected = kNotArmed;
   armed_.compare_exchange_strong(expected, kArmedSolicited, std::memory_order_seq_cst);
 }
@@ -79,7 +79,7 @@ void CompletionRing::Forget(uint32_t number, uint64_t* released) {
   const auto goes = [&](const Entry& entry) {
     return entry.released == released && entry.completion.queue_pair_number == number;
   };
-  std::vector<uint64_t> releases;  // the steps in which polling would release
+  std::vector<uint64_t> releases;  // the steps in which polling releases
   size_t gone = 0;
   for (uint64_t i = head; i != written_; ++i) {
     const Entry& entry = entries_[i & mask_];
@@ -87,7 +87,7 @@ void CompletionRing::Forget(uint32_t number, uint64_t* released) {
     if (goes(entry)) ++gone;
   }
   if (gone == 0) return;
-  // That many steps are taken now; those that stay take the others.
+  // Takes that many steps now; entries that stay take the others.
   *released = std::max(*released, releases[gone - 1]);
   uint64_t kept = head;
   uint64_t shown = head;

@@ -1,11 +1,10 @@
 // CompletionRing is the memory of a completion queue: the NIC writes at one end, the owner polls at
 // the other.
 //
-// Completions become visible once per turn, with Publish, which also raises the event that the
-// owner asked for. No wake-up is lost: the owner arms, then looks at the tail; the NIC moves the
-// tail, then looks at the armed flag; in one total order, so that one of them sees the other.
-//
-// Thread rule: Poll, Arm: the owner's thread, never waiting. Push, Publish: under the NIC's mutex.
+// Publish, once per turn, makes completions visible and raises the event asked for. No wake-up is
+// lost: the owner arms, then looks at the tail; the NIC moves the tail, then looks at the armed
+// flag; both sequentially consistent.
+// Thread rule: Poll, Arm: the owner's thread, never waiting. Push, Publish: the NIC's mutex.
 // Forget, Release, Resize, Close: the owner's thread under the NIC's mutex.
 #pragma once
 
@@ -34,24 +33,22 @@ class CompletionRing final {
   using Space = std::vector<Entry>;
   static Space SpaceFor(uint32_t depth);
 
-  // `event` wakes the owner.
   CompletionRing(uint32_t depth, std::unique_ptr<base::Signal> event, base::EventLoop& loop);
 
-  // Owner.
   size_t Poll(absl::Span<Completion> completions);
   void Arm(bool solicited_only);
   uint32_t depth() const { return depth_; }
   base::EventLoop& loop() const { return loop_; }
 
-  // NIC. Polling it sets *released to at least `release`. Returns false when the ring is full: the
-  // queue is dead from then on. A closed or dead one swallows everything.
+  // Polling it sets *released to at least `release`. Returns false when the ring is full, which
+  // kills the queue. A closed or dead one swallows everything.
   bool Push(const Completion& completion, uint64_t* released, uint64_t release, bool solicited) REQUIRES_NIC_MUTEX;
   void Publish() REQUIRES_NIC_MUTEX;
   bool dead() const REQUIRES_NIC_MUTEX { return dead_; }
 
   // Removes, without a gap, the completions of queue pair `number` that wait to release into
-  // `released`. As much comes free as they would have released, and no more: other queue pairs of a
-  // shared queue still release their own.
+  // `released`, and releases as much as they would have: others of a shared queue still release
+  // their own.
   void Forget(uint32_t number, uint64_t* released) REQUIRES_NIC_MUTEX;
 
   // Acts as if one that releases `release`, the latest so far, were pushed and forgotten.
@@ -61,7 +58,7 @@ class CompletionRing final {
   // dropped without the mutex. kInvalidArgument: more wait.
   absl::Status Resize(uint32_t depth, Space* space) REQUIRES_NIC_MUTEX;
 
-  // Ends all events. Returns the signal, to be dropped without the mutex.
+  // Ends events. Returns the signal, to be dropped without the mutex.
   std::unique_ptr<base::Signal> Close() REQUIRES_NIC_MUTEX;
   bool closed() const REQUIRES_NIC_MUTEX { return event_ == nullptr; }
 
@@ -73,13 +70,13 @@ class CompletionRing final {
 
   uint32_t depth_;
   base::EventLoop& loop_;
-  Space entries_;  // changed by Resize alone, on the owner's thread under the mutex
+  Space entries_;  // changed by Resize alone
   size_t mask_;
 
   // NIC.
   std::unique_ptr<base::Signal> event_ GUARDED_BY_NIC_MUTEX;
   uint64_t written_ GUARDED_BY_NIC_MUTEX = 0;
-  bool any_news_ GUARDED_BY_NIC_MUTEX = false;  // since the last event that could have been raised
+  bool any_news_ GUARDED_BY_NIC_MUTEX = false;  // since the last chance to raise an event
   bool solicited_news_ GUARDED_BY_NIC_MUTEX = false;
   bool dead_ GUARDED_BY_NIC_MUTEX = false;
 

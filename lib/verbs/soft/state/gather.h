@@ -11,12 +11,12 @@
 
 namespace tokamak::verbs::soft {
 
-// Returns true if the keys and the host let the NIC read `length` bytes from `offset` on.
+// True if keys and host let the NIC read `length` bytes from `offset` on.
 bool MayGather(const KeyTable& keys, DomainId domain, const SourceBytes& source, uint32_t offset,
                uint32_t length) REQUIRES_NIC_MUTEX;
 
-// Makes the bytes the payload of `packet`, the last of `outbox`, which notes the keys used.
-// `inline_bytes` are the slot's own.
+// Makes them the payload of `packet`, the last of `outbox`, which notes the keys. `inline_bytes`:
+// the slot's.
 void Gather(const KeyTable& keys, const SourceBytes& source, const uint8_t* inline_bytes, uint32_t offset,
             uint32_t length, Outbox& outbox, Packet* packet) REQUIRES_NIC_MUTEX;
 

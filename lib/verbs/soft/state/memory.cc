@@ -107,7 +107,7 @@ KeyTable::Entry* KeyTable::Window(const WindowId& window) {
 KeyTable::Entry* KeyTable::Take() {
   uint32_t index = 0;
   if (entries_.size() <= kMaxKeys) {
-    // Fresh indexes first, while they are cheap: reuse waits until some have rested.
+    // Fresh indexes first: reuse waits until some have rested.
     constexpr size_t kResting = 64;
     if (free_.size() < kResting) {
       index = static_cast<uint32_t>(entries_.size());
@@ -124,7 +124,7 @@ KeyTable::Entry* KeyTable::Take() {
   return &entries_[index];
 }
 
-// `key` is the last that the index had.
+// `key`: the index's last.
 void KeyTable::Free(uint32_t key) {
   Entry& entry = entries_[key >> kTagBits];
   entry = Entry();

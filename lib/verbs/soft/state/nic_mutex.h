@@ -1,12 +1,11 @@
 // The one lock of a NIC: its own thread takes it once for each batch of work, owners' threads for
 // control calls. It is a base::Mutex with an order of who comes next.
 //
-// A busy NIC would otherwise take it again and again before a waiting owner wakes up, so owners go
-// first: while one waits, the NIC queues behind it. On one thread (a simulation) nobody ever waits.
+// A busy NIC would retake it before a waiting owner wakes up, so the NIC queues behind waiting
+// owners.
 //
-// Functions and data under it are marked, and ci/thread_safety has clang check the marks. The parts
-// of a NIC do not see its mutex, and no thread holds two NICs' at once. So all of these mutexes go
-// by one name, kNicMutex: it says that the mutex of the NIC at hand is held.
+// A NIC's parts do not see its mutex, and no thread holds two NICs', so in the marks for clang
+// (ci/thread_safety) all go by one name, kNicMutex.
 #pragma once
 
 #include <atomic>
@@ -20,15 +19,13 @@ namespace tokamak::verbs::soft {
 struct ABSL_LOCKABLE NicMutexName {};
 inline constexpr NicMutexName kNicMutex;
 
-// Marks a function whose caller holds the NIC's mutex, and data that is accessed only under it. The
-// check does not see into callbacks of such functions or data: a lambda states itself what it
-// requires.
+// The check does not see into callbacks: a lambda states itself what it requires.
 #define REQUIRES_NIC_MUTEX ABSL_EXCLUSIVE_LOCKS_REQUIRED(::tokamak::verbs::soft::kNicMutex)
 #define GUARDED_BY_NIC_MUTEX ABSL_GUARDED_BY(::tokamak::verbs::soft::kNicMutex)
 
 class NicMutex final {
  public:
-  // For owners' threads: NicLock.
+  // Owners' threads: NicLock.
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION(kNicMutex) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     owners_waiting_.fetch_add(1, std::memory_order_relaxed);
     turnstile_.Lock();
@@ -38,13 +35,13 @@ class NicMutex final {
   }
   void Unlock() ABSL_UNLOCK_FUNCTION(kNicMutex) ABSL_NO_THREAD_SAFETY_ANALYSIS { mutex_.Unlock(); }
 
-  // For the NIC's own thread. A batch that may be long looks at owner_waits() and ends early.
+  // The NIC's thread. A long batch looks at owner_waits() and ends early.
   void LockForNic() ABSL_EXCLUSIVE_LOCK_FUNCTION(kNicMutex) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     if (!owner_waits()) {
       mutex_.Lock();
       return;
     }
-    turnstile_.Lock();  // held by the owner that waits until it has the mutex
+    turnstile_.Lock();  // the waiting owner holds it until it has the mutex
     mutex_.Lock();
     turnstile_.Unlock();
   }
@@ -57,7 +54,7 @@ class NicMutex final {
   std::atomic<int> owners_waiting_{0};
 };
 
-// Holds the mutex for an owner's thread.
+// For owners' threads.
 class ABSL_SCOPED_LOCKABLE NicLock final {
  public:
   explicit NicLock(NicMutex& mutex) ABSL_EXCLUSIVE_LOCK_FUNCTION(kNicMutex) : mutex_(mutex) { mutex_.Lock(); }

@@ -1,6 +1,6 @@
 // NicState is what a queue pair needs of the NIC around it: keys, packets out, alarms, turns.
 //
-// Thread rule: under the NIC's mutex.
+// Thread rule: the NIC's mutex.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,6 @@ namespace tokamak::verbs::soft {
 class QueuePairCore;
 class SharedReceives;
 
-// Places in the lists of a NicState.
 struct QueuePairTurns {
   using Link = base::Link<QueuePairTurns>;
 
@@ -42,7 +41,7 @@ struct QueuePairTurns {
   Link departing;
 };
 
-// Queue pairs that wait for something, first come first served; adding one again keeps its place.
+// Queue pairs that wait, first come first served; Add keeps a listed one's place.
 template <QueuePairTurns::Link QueuePairTurns::*kLink>
 class QueuePairList final {
  public:
@@ -55,7 +54,7 @@ class QueuePairList final {
   void Remove(QueuePairTurns& turns) {
     if (list_.Listed(&turns)) list_.Remove(&turns);
   }
-  QueuePairCore* TakeFirst() { return list_.empty() ? nullptr : &list_.PopFront()->queue_pair; }  // null when empty
+  QueuePairCore* TakeFirst() { return list_.empty() ? nullptr : &list_.PopFront()->queue_pair; }  // null: empty
   bool empty() const { return list_.empty(); }
   size_t size() const { return list_.size(); }
 
@@ -65,16 +64,16 @@ class QueuePairList final {
 
 // Bytes of READ answers on their way to this NIC at once: more would overrun the port.
 //
-// A part is kept for queue pairs with nothing outstanding, since silent peers hold their bytes
-// until their time-out. After a refusal there is no room for its kind until bytes are given back:
-// waiting queue pairs are asked in turn, and a thousand of them cost nothing meanwhile.
+// A part is kept for queue pairs with nothing outstanding, since silent peers hold bytes until
+// their time-out. After a refusal its kind has no room until bytes are given back: a thousand
+// waiting queue pairs cost nothing meanwhile.
 // Law: used <= window, except for a single larger answer.
 class ReadBudget final {
  public:
-  // The part that is kept is 1 / kReservedShare; a READ is cut in pieces that fit it.
+  // 1 / kReservedShare is kept; a READ is cut in pieces that fit it.
   static constexpr uint64_t kReservedShare = 4;
 
-  // Called before the first READ.
+  // Before the first READ.
   void set_window(uint64_t bytes) { window_ = bytes; }
 
   // `first`: the queue pair has nothing outstanding.
@@ -93,7 +92,7 @@ class ReadBudget final {
     refused_[false] = refused_[true] = false;
   }
 
-  // Returns false if the next of this kind would be refused too, or go before one that was.
+  // False if the next of this kind would be refused, or overtake one that was.
   bool room(bool first) const { return !refused_[first]; }
 
   uint64_t window() const { return window_; }
@@ -101,22 +100,22 @@ class ReadBudget final {
  private:
   uint64_t window_ = UINT64_MAX;
   uint64_t used_ = 0;
-  bool refused_[2] = {};  // by `first`, since something was given back
+  bool refused_[2] = {};  // by `first`, since the last GiveBack
 };
 
-// Packets of requests that may be unacknowledged at once: each queue pair has a window of its own,
-// but a thousand windows would overrun the one buffer at the peer or before it.
+// Packets of requests that may be unacknowledged at once: the windows of a thousand queue pairs
+// would overrun the one buffer before the peer.
 //
-// When it is used up and no packet is given back for NicState::kSendStall, a queue pair with none
+// If it is used up and nothing is given back for NicState::kSendStall, a queue pair with none
 // unacknowledged may still send one: dead peers, which hold packets until they are overdue, cannot
 // block the others.
 class SendBudget final {
  public:
-  // Called before the first request.
+  // Before the first request.
   void set_window(uint64_t packets) { window_ = packets; }
 
   bool room() const { return used_ < window_; }
-  // Returns true if more is taken than left: soon somebody must wait for acknowledgements.
+  // True if more is taken than left.
   bool scarce() const { return used_ > window_ - used_; }
 
   // `first`: the queue pair has none unacknowledged.
@@ -133,7 +132,7 @@ class SendBudget final {
   }
 
   uint64_t given_back() const { return given_back_; }  // ever
-  // Notes that no packet was given back for long; ends with the next GiveBack.
+  // Notes that nothing was given back for long, until the next GiveBack.
   void Stall() { stalled_ = true; }
 
  private:
@@ -159,34 +158,33 @@ class NicState final {
   AlarmClock alarms GUARDED_BY_NIC_MUTEX;
   ReadBudget reads GUARDED_BY_NIC_MUTEX;
   SendBudget sends GUARDED_BY_NIC_MUTEX;
-  // Queue pairs with something to send, perhaps.
+  // Perhaps with something to send.
   QueuePairList<&QueuePairTurns::ready> ready GUARDED_BY_NIC_MUTEX;
-  // Queue pairs that owe an acknowledgement or a NAK with nothing before it: these go first, since
-  // a peer may be waiting with its window full.
+  // They owe an acknowledgement or NAK with nothing before it, and go first: the peer's window may
+  // be full.
   QueuePairList<&QueuePairTurns::answers> answers GUARDED_BY_NIC_MUTEX;
-  // Queue pairs whose acknowledgement waits, see DeviceOptions::ack_delay.
+  // Their acknowledgement waits (DeviceOptions::ack_delay).
   QueuePairList<&QueuePairTurns::patient> patient GUARDED_BY_NIC_MUTEX;
-  // Queue pairs that owe a congestion notification.
+  // They owe a congestion notification.
   QueuePairList<&QueuePairTurns::notifies> notifiers GUARDED_BY_NIC_MUTEX;
-  // Queue pairs that wait for `reads`, before the ready ones; with nothing outstanding, in a list
-  // of their own.
+  // They wait for `reads`, before the ready ones; apart with nothing outstanding.
   QueuePairList<&QueuePairTurns::waits_for_reads> read_waiters GUARDED_BY_NIC_MUTEX;
   QueuePairList<&QueuePairTurns::waits_for_first_read> first_read_waiters GUARDED_BY_NIC_MUTEX;
-  // Queue pairs that wait for `sends`, before the ready ones.
+  // They wait for `sends`, before the ready ones.
   QueuePairList<&QueuePairTurns::waits_to_send> send_waiters GUARDED_BY_NIC_MUTEX;
-  // Queue pairs that received, to be settled at the end of this turn.
+  // They received, and are settled at the end of this turn.
   QueuePairList<&QueuePairTurns::touched> touched GUARDED_BY_NIC_MUTEX;
-  // Queue pairs that want to know when their packets have left the outbox.
+  // They want to know when their packets left the outbox.
   QueuePairList<&QueuePairTurns::departing> departing GUARDED_BY_NIC_MUTEX;
   std::vector<CompletionRing*> unpublished GUARDED_BY_NIC_MUTEX;
-  std::vector<CompletionRing*> overrun GUARDED_BY_NIC_MUTEX;  // just died; their queue pairs must follow
+  std::vector<CompletionRing*> overrun GUARDED_BY_NIC_MUTEX;  // just died; their queue pairs follow
   DeviceCounters counters GUARDED_BY_NIC_MUTEX;
 
-  // News for the connection manager, see ManagementHandler.
+  // See ManagementHandler.
   std::function<void(uint32_t number)> on_first_data;
   std::function<void(uint32_t number)> on_error;
 
-  // Fewer receives are left than their owner wants.
+  // Fewer are left than their owner wants.
   std::function<void(SharedReceives& receives)> on_receive_limit;
 
   void Push(CompletionRing& ring, const Completion& completion, uint64_t* released, uint64_t release,
@@ -197,7 +195,7 @@ class NicState final {
     unpublished.push_back(&ring);
   }
 
-  // Lists one that `reads` refused. One that had its turn because it waited stays the next.
+  // Lists one that `reads` refused; one that had its turn because it waited stays first.
   void WaitForReads(QueuePairTurns& turns, bool first) REQUIRES_NIC_MUTEX {
     const auto wait = [&](auto& waiters) REQUIRES_NIC_MUTEX {
       if (&turns.queue_pair == read_turn_) {
@@ -230,13 +228,13 @@ class NicState final {
     departing.Remove(turns);
   }
 
-  // Lists one that owes an acknowledgement which may wait.
+  // Lists one whose acknowledgement may wait.
   void AnswerSoon(QueuePairTurns& turns) REQUIRES_NIC_MUTEX {
     patient.Add(turns);
     if (++patience_used_ >= kPatientAcknowledgements) return AnswerPatient();
     if (!patience_.set()) patience_.Set(options.ack_delay);
   }
-  // Lets waiting acknowledgements go with the packets that leave now.
+  // Lets waiting acknowledgements leave with the packets now.
   void AnswerPatient() REQUIRES_NIC_MUTEX;
 
   // Lists one that `sends` refused.
@@ -247,7 +245,7 @@ class NicState final {
     stall_.Set(kSendStall);
   }
 
-  // Returns the next to send, or null.
+  // Returns null if there is none.
   QueuePairCore* TakeNext() REQUIRES_NIC_MUTEX {
     read_turn_ = nullptr;
     if (sends.room() && !send_waiters.empty()) return send_waiters.TakeFirst();
@@ -268,13 +266,13 @@ class NicState final {
  private:
   void OnStall() REQUIRES_NIC_MUTEX;
 
-  QueuePairCore* read_turn_ GUARDED_BY_NIC_MUTEX = nullptr;  // the one that has its turn because it waited for `reads`
-  uint64_t given_back_seen_ GUARDED_BY_NIC_MUTEX = 0;        // of `sends`, when stall_ was set
+  QueuePairCore* read_turn_ GUARDED_BY_NIC_MUTEX = nullptr;  // has its turn because it waited for `reads`
+  uint64_t given_back_seen_ GUARDED_BY_NIC_MUTEX = 0;        // when stall_ was set
   Alarm stall_ GUARDED_BY_NIC_MUTEX;
   uint32_t patience_used_ GUARDED_BY_NIC_MUTEX = 0;  // acknowledgements since `patient` was empty
   Alarm patience_ GUARDED_BY_NIC_MUTEX;
   base::Trace& trace_ GUARDED_BY_NIC_MUTEX;
-  const bool tracing_;  // spares a call for each packet when no trace is kept
+  const bool tracing_;  // spares a call per packet
 };
 
 }  // namespace tokamak::verbs::soft

@@ -1,12 +1,10 @@
 // Outbox collects the packets of one turn, of all queue pairs, and gives them to the port in one
 // batch.
 //
-// Packets that a busy port did not take wait here; their payloads still lie in their owners'
-// memory. Before the right to read that ends (a queue pair goes to Error or away, a region is
-// revoked, an acknowledgement of an earlier copy gives it back), they are taken out; to the peer
-// they are lost.
-//
-// Thread rule: under the NIC's mutex; Flush on the NIC's thread.
+// Packets that a busy port did not take wait here, with payloads in their owners' memory. They are
+// taken out, lost to the peer, before the right to read that ends: the queue pair goes to Error or
+// away, a region is revoked, or an earlier copy is acknowledged.
+// Thread rule: the NIC's mutex; Flush on the NIC's thread.
 #pragma once
 
 #include <array>
@@ -20,7 +18,7 @@
 
 namespace tokamak::verbs::soft {
 
-// A queue pair's turn adds at most what a UDP socket takes in one piece.
+// A queue pair's turn: what a UDP socket takes in one piece.
 struct Share {
   uint32_t packets = 32;
   uint32_t bytes = 15 * kMaxMtu;
@@ -34,7 +32,7 @@ struct Share {
 
 class Outbox final {
  public:
-  static constexpr size_t kCapacity = 128;  // unless given otherwise
+  static constexpr size_t kCapacity = 128;  // by default
 
   explicit Outbox(size_t capacity = kCapacity) : packets_(capacity), claims_(capacity) {}
 
@@ -43,10 +41,10 @@ class Outbox final {
   bool at_capacity() const { return end_ == packets_.size(); }
   size_t size() const { return end_ - begin_; }
 
-  // Bounds the packets that wait; those that wait already stay.
+  // Bounds waiting packets; present ones stay.
   void set_limit(size_t limit) { limit_ = limit; }
 
-  // Adds a fresh packet; there must be room. `owner` is a queue pair number.
+  // Adds a packet, for which there must be room. `owner`: a queue pair number.
   Packet& Add(uint32_t owner) {
     claims_[end_].owner = owner;
     claims_[end_].keys = 0;
@@ -62,11 +60,11 @@ class Outbox final {
     claim.key[claim.keys++] = key;
   }
 
-  // Notes that the packet added last reads memory that its owner has back once this sequence is
+  // Notes that the packet added last reads memory that is its owner's once `sequence` is
   // acknowledged.
   void LooksUntil(uint64_t sequence) { claims_[end_ - 1].sequence = sequence; }
 
-  // Lets the packet added last, which reads no memory, leave whatever becomes of its queue pair.
+  // Lets the packet added last, which reads no memory, leave even without its queue pair.
   void LeavesAnyway() { claims_[end_ - 1].owner = kNobody; }
 
   absl::Span<const Packet> waiting() const { return absl::MakeConstSpan(packets_).subspan(begin_, size()); }
@@ -76,13 +74,11 @@ class Outbox final {
   // Returns how many packets `port` took.
   size_t Flush(Port& port);
 
-  // Take out the packets of a queue pair, or those that read memory by the right of a key; return
-  // how many.
+  // Take packets out by queue pair or key; return how many.
   size_t DropOwner(uint32_t owner);
   size_t DropKey(uint32_t key);
 
-  // Does the same for a queue pair's packets of sequences before `unacknowledged`, whose memory
-  // went back to its owner.
+  // As DropOwner, for sequences before `unacknowledged`, whose memory is its owner's again.
   size_t DropAcknowledged(uint32_t owner, uint64_t unacknowledged);
 
  private:

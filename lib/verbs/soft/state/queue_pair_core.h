@@ -1,12 +1,10 @@
 // QueuePairCore is a queue pair as the NIC sees it: number, rings, state and turns. ConnectedCore
 // speaks the reliable connection, DatagramCore datagrams.
 //
-// SoftQueuePair and SoftDatagramQueuePair, the owner's half, share the rings, the state and the
-// doorbell flag.
-//
-// Law: in Error none of the owner's memory is sent or written, and every request posted is flushed,
+// SoftQueuePair and SoftDatagramQueuePair, the owner's half, share rings, state and doorbell.
+// Law: in Error none of the owner's memory is sent or written, and every posted request is flushed,
 // in order.
-// Thread rule: under the NIC's mutex, except where a member says otherwise.
+// Thread rule: the NIC's mutex, except where a member says otherwise.
 #pragma once
 
 #include <atomic>
@@ -33,8 +31,8 @@ struct QueuePairParts {
   uint16_t source_port = 0;  // UDP, of its packets
   std::shared_ptr<CompletionRing> send_ring;
   std::shared_ptr<CompletionRing> receive_ring;
-  std::shared_ptr<SharedReceives> shared_receives;  // null: it has receives of its own
-  uint32_t max_receive_requests = 0;                // of its own
+  std::shared_ptr<SharedReceives> shared_receives;  // null: its own receives
+  uint32_t max_receive_requests = 0;                // its own
   uint32_t max_sges = 0;                            // of each of these
 };
 
@@ -44,7 +42,7 @@ class QueuePairCore {
   QueuePairCore(const QueuePairCore&) = delete;
   QueuePairCore& operator=(const QueuePairCore&) = delete;
 
-  // Fixed for life.
+  // Fixed.
   uint32_t number() const { return parts_.number; }
   DomainId domain() const { return parts_.domain; }
   uint16_t source_port() const { return parts_.source_port; }
@@ -52,25 +50,23 @@ class QueuePairCore {
   CompletionRing& receive_ring() const { return *parts_.receive_ring; }
   SharedReceives* shared_receives() const { return parts_.shared_receives.get(); }
 
-  // Returns null unless it is one.
+  // Returns null for a DatagramCore.
   virtual ConnectedCore* connected() { return nullptr; }
 
-  // As of the last step.
   QueuePairState state() const { return state_.load(std::memory_order_seq_cst); }  // any thread
   bool failed() const { return state() == QueuePairState::kError; }
 
-  // Ends the send (or receive) queue's oldest request with the status given, and flushes all
-  // others.
+  // Ends each queue's oldest request with the status given, and flushes the others.
   virtual void Fail(CompletionStatus send_status, CompletionStatus receive_status,
                     uint32_t provider_code) REQUIRES_NIC_MUTEX = 0;
 
-  // Drops waiting completions: they are never polled. The owner's thread calls.
+  // Drops unpolled completions, on the owner's thread.
   virtual void ForgetCompletions() REQUIRES_NIC_MUTEX = 0;
 
-  // Drops and counts a packet that is not for it.
+  // Drops and counts what is not for it.
   virtual void Receive(const Packet& packet) REQUIRES_NIC_MUTEX = 0;
 
-  // Runs once per turn in which it received and asked for this, after the last packet.
+  // Ends a turn in which it received and asked for this.
   virtual void FinishTurn() REQUIRES_NIC_MUTEX {}
 
   // Answers the doorbell: new requests, or receives posted in Error.
@@ -79,17 +75,16 @@ class QueuePairCore {
   // Adds at most a fair share of packets to the outbox. Returns true if more could go at once.
   virtual bool Emit() REQUIRES_NIC_MUTEX = 0;
 
-  // Adds an acknowledgement or NAK, if nothing has to go before it.
+  // Adds an acknowledgement or NAK that nothing has to precede.
   virtual void EmitAnswer() REQUIRES_NIC_MUTEX {}
 
-  // Sends a congestion notification. Returns false, with the queue pair first in line again, when
-  // the port does not take it.
+  // Sends a congestion notification. Returns false, first in line again, if the port is busy.
   virtual bool Notify(Port& /*port*/) REQUIRES_NIC_MUTEX { return true; }
 
-  // Notes that packets have left the outbox, to the port or taken out.
+  // Notes that packets left the outbox, to the port or taken out.
   virtual void OnDeparture() REQUIRES_NIC_MUTEX {}
 
-  // Bits per second; 0: no bound.
+  // Returns bits per second; 0: no bound.
   virtual uint64_t rate() const REQUIRES_NIC_MUTEX { return 0; }
 
   void MarkReady() REQUIRES_NIC_MUTEX { nic_state_.ready.Add(turns_); }
@@ -98,11 +93,11 @@ class QueuePairCore {
   QueuePairCounters counters GUARDED_BY_NIC_MUTEX;
   ReceiveQueue receives;
 
-  // The doorbell: true while the queue pair is in the NIC's list of those that rang. Any thread.
+  // True while in the NIC's list of those that rang. Any thread.
   std::atomic<bool> doorbell_rung{false};
   QueuePairCore* next_doorbell = nullptr;
 
-  // True if the connection manager wants its news.
+  // True if the connection manager wants news.
   bool watched GUARDED_BY_NIC_MUTEX = false;
 
  protected:
@@ -110,7 +105,7 @@ class QueuePairCore {
 
   void Enter(QueuePairState state) REQUIRES_NIC_MUTEX;
 
-  // Adds a packet to `peer`, as fabrics write it.
+  // `peer`: as fabrics write it.
   Packet& AddPacketTo(const Address& peer, PacketOpcode opcode) REQUIRES_NIC_MUTEX {
     ++counters.packets_sent;
     Packet& packet = nic_state_.outbox.Add(number());

@@ -1,7 +1,7 @@
 // Receives are the places for one queue pair's messages: its own, in order, or a shared queue's, of
-// which it holds at most the one that is being filled.
+// which it holds at most the one being filled.
 //
-// Thread rule: under the NIC's mutex; Forget also on the owner's thread.
+// Thread rule: the NIC's mutex; Forget also on the owner's thread.
 #pragma once
 
 #include <cstdint>
@@ -23,23 +23,23 @@ class Receives final {
 
   bool available() const REQUIRES_NIC_MUTEX { return shared_ != nullptr ? shared_->left() > 0 : oldest_ < own_.tail(); }
 
-  // Bytes; one must be available.
+  // Returns bytes; one must be available.
   uint32_t next_length() const REQUIRES_NIC_MUTEX {
     return shared_ != nullptr ? shared_->next_length() : own_.at(oldest_).length;
   }
 
-  // Makes the next one present; one must be available.
+  // Takes one, which must be available.
   void Take() REQUIRES_NIC_MUTEX;
   const ReceiveSlot& present() const { return *present_; }
 
-  // Completes the present one with success.
+  // Completes present() with success.
   void Complete(const Completion& completion, bool solicited) REQUIRES_NIC_MUTEX;
 
-  // Completes the oldest with `first` and flushes the others, except receives that the owner posts
-  // meanwhile and those of a shared queue that are not being filled.
+  // Completes the oldest with `first` and flushes the others, except those posted meanwhile and a
+  // shared queue's that are not being filled.
   void Flush(CompletionStatus first) REQUIRES_NIC_MUTEX;
 
-  // Ends them without completions.
+  // Ends all without completions.
   void Forget() REQUIRES_NIC_MUTEX;
 
  private:
@@ -49,11 +49,11 @@ class Receives final {
   NicState& nic_state_;
   QueuePairCore& queue_pair_;
   ReceiveQueue& own_;
-  SharedReceives* const shared_;  // null: own_ is used
-  uint64_t oldest_ = 0;           // the first in own_ that has not completed
+  SharedReceives* const shared_;  // null: own_
+  uint64_t oldest_ = 0;           // not completed, in own_
   const ReceiveSlot* present_ = nullptr;
   ReceiveSlot taken_;            // of a shared queue
-  std::vector<Sge> taken_sges_;  // sges of taken_
+  std::vector<Sge> taken_sges_;  // of taken_
 };
 
 }  // namespace tokamak::verbs::soft

@@ -12,17 +12,16 @@ namespace tokamak::verbs::soft {
 
 enum class ScatterResult : uint8_t {
   kDone,
-  kNoKey,        // a local key does not cover the memory, or the host has that no more
-  kNotWritable,  // the memory may not be written
+  kNoKey,  // no local key, or no host memory, covers it
+  kNotWritable,
 };
 
-// Copies `payload`, if it has bytes, into `sges`, if these are not phantom, from their byte
-// `offset` on; it must fit. Keys are looked at as they are needed: if the result is not kDone, only
-// the part before the bad sge is written.
+// Copies `payload` into `sges`, unless they are phantom, from their byte `offset` on; it must fit.
+// On failure the part before the bad sge is written.
 ScatterResult Scatter(const KeyTable& keys, DomainId domain, absl::Span<const Sge> sges, uint32_t offset,
                       absl::Span<const PayloadSlice> payload);
 
-// Returns false if the host does not have all of that memory any more.
+// Returns false if the host lacks a part of that memory.
 [[nodiscard]] bool CopyPayload(const KeyTable& keys, const Packet& packet, uint8_t* to);
 
 }  // namespace tokamak::verbs::soft

@@ -1,10 +1,9 @@
-// SecretNumbers draws numbers that strangers must not guess: numbers of queue pairs, first PSNs,
-// IDs and transactions of the connection manager, tags of keys.
+// SecretNumbers draws numbers that strangers must not guess: of queue pairs, first PSNs, CM IDs and
+// transactions, tags of keys.
 //
-// Peers see many of them. A few numbers of base::Random reveal its state; these reveal nothing
-// without the seed, since each is a SipHash-2-4 (Aumasson and Bernstein 2012) of a counter. The
-// same seed repeats the same numbers, for simulations; a device on a real network gets its seed
-// from the kernel.
+// Peers see many, which would reveal the state of base::Random. Each is a SipHash-2-4 (Aumasson and
+// Bernstein 2012) of a counter under the seed: repeatable in simulations, from the kernel on a real
+// network.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +16,13 @@ class SecretNumbers final {
  public:
   SecretNumbers(uint64_t seed, uint64_t purpose) : seed_(seed), purpose_(purpose) {}
 
-  // Draws, uniform over all 64-bit values.
+  // Draws uniformly over 64 bits.
   uint64_t Next();
 
-  // Draws, uniform over [0, bound) except for an error of bound / 2^64. `bound` must not be 0.
+  // Draws uniformly over [0, bound), but for an error of bound / 2^64. `bound` is not 0.
   uint64_t Below(uint64_t bound);
 
-  // Returns a number that only the holder of the seed can make of `message`.
+  // Returns what only the holder of the seed can make of `message`.
   uint64_t Seal(absl::Span<const uint8_t> message) const;
 
  private:
@@ -32,7 +31,7 @@ class SecretNumbers final {
   uint64_t drawn_ = 0;
 };
 
-// Returns SipHash-2-4 with the key (`key0`, `key1`), both little-endian.
+// Computes SipHash-2-4; both key halves are little-endian.
 uint64_t SipHash(uint64_t key0, uint64_t key1, absl::Span<const uint8_t> message);
 
 }  // namespace tokamak::verbs::soft

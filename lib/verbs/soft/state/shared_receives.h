@@ -1,12 +1,11 @@
 // SharedReceives is a shared receive queue in memory: its owner posts, and the responders of many
 // queue pairs take.
 //
-// Taking copies a receive out, so the ring is used in order although messages of different queue
-// pairs end in any order. Polling a completion releases slots by count: the n-th receive that is
-// over releases n of them.
+// Taking copies a receive out, so the ring is used in order although messages end in any. Polling
+// releases by count: the n-th receive over releases n slots.
 //
 // Law: over <= taken <= posted, and posted - released <= depth.
-// Thread rule: as ReceiveQueue: posting on the owner's thread, the rest under the NIC's mutex.
+// Thread rule: posting on the owner's thread, the rest under the NIC's mutex.
 #pragma once
 
 #include <algorithm>
@@ -26,15 +25,14 @@ namespace tokamak::verbs::soft {
 
 class SharedReceives final {
  public:
-  // Device events name `handle`.
+  // `handle`: for device events.
   SharedReceives(uint32_t depth, uint32_t max_sges, DomainId domain, const SharedReceiveQueue* handle)
       : queue(depth, max_sges, 0), domain_(domain), handle_(handle) {}
 
   DomainId domain() const { return domain_; }
   const SharedReceiveQueue* handle() const { return handle_; }
 
-  // Returns false unless `loop` is the one loop of all queue pairs of the shared queue, the first
-  // one's.
+  // True if `loop` is that of the first queue pair, which all must share.
   bool BelongsTo(base::EventLoop& loop) REQUIRES_NIC_MUTEX {
     if (loop_ == nullptr) loop_ = &loop;
     return loop_ == &loop;
@@ -42,10 +40,10 @@ class SharedReceives final {
 
   uint64_t left() const REQUIRES_NIC_MUTEX { return closed_ ? 0 : queue.tail() - taken_; }
 
-  // Bytes of the oldest; there must be one left.
+  // One must be left.
   uint32_t next_length() REQUIRES_NIC_MUTEX { return queue.at(taken_).length; }
 
-  // Copies the oldest, which must be left, to `to`, whose sges have room for kMaxSges.
+  // One must be left; `to` has kMaxSges sges.
   void Take(ReceiveSlot* to) REQUIRES_NIC_MUTEX {
     DCHECK_GT(left(), 0u);
     const ReceiveSlot& oldest = queue.at(taken_++);
@@ -55,8 +53,7 @@ class SharedReceives final {
     std::copy_n(oldest.sges, oldest.sge_count, sges);
   }
 
-  // Ends one that was taken, with a completion or without. Polling it releases up to the count
-  // returned.
+  // Ends a taken one, completed or not. Polling it releases up to the count returned.
   uint64_t Over() REQUIRES_NIC_MUTEX { return ++over_; }
 
   void Arm(uint64_t limit) REQUIRES_NIC_MUTEX { limit_ = limit; }
@@ -68,7 +65,7 @@ class SharedReceives final {
     return true;
   }
 
-  // Leaves nothing: the owner dropped it.
+  // Ends it when the owner drops it.
   void Close() REQUIRES_NIC_MUTEX {
     closed_ = true;
     limit_ = 0;

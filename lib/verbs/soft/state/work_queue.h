@@ -1,14 +1,12 @@
 // Rings through which an owner hands work requests to the NIC, like a hardware NIC's queues in
 // memory.
 //
-// Requests are copied into slots, so posting neither allocates nor locks. Indexes count up for
-// ever.
+// Posting copies into slots: no allocation, no lock. Indexes count up for ever.
 //
-// Law: released <= tail <= released + depth. A slot is used again only when its completion, or that
-// of a later request, was polled; polling is the owner's, so only `tail` is shared. (Shared
-// receives: see shared_receives.h.)
-// Thread rule: posting side and `released`: the owner's thread. Reading side: the NIC, under its
-// mutex.
+// Law: released <= tail <= released + depth. A slot is reused only once its completion, or a later
+// one, was polled, by the owner; so only `tail` is shared. (Shared receives: see
+// shared_receives.h.)
+// Thread rule: posting and `released`: the owner's thread; the rest: the NIC's mutex.
 #pragma once
 
 #include <atomic>
@@ -29,7 +27,7 @@ struct SourceBytes {
   uint32_t length = 0;  // bytes, all sges
   uint8_t sge_count = 0;
   bool is_inline = false;  // true if they lie in the queue
-  Sge* sges = nullptr;     // as many as the queue gives each request
+  Sge* sges = nullptr;     // room as the queue has per request
 };
 
 struct SendSlot : SourceBytes {
@@ -46,17 +44,17 @@ struct SendSlot : SourceBytes {
   bool fence = false;
   WindowBinding bind;
 
-  // The NIC's: the packets [first, end) carry the request or, for a READ, its answer.
+  // The NIC's: packets [first, end) carry the request or, for a READ, its answer.
   uint64_t first = 0;
   uint64_t end = 0;
-  uint32_t piece = 0;    // READ: packets of the answer that are asked for at once
+  uint32_t piece = 0;    // READ: packets asked for at once
   bool refused = false;  // true if carried out here, without success
 
   bool wants_answer() const {
     return opcode == Opcode::kRead || opcode == Opcode::kCompareSwap || opcode == Opcode::kFetchAdd;
   }
 
-  // True if this NIC alone carries it out, without a packet.
+  // True if no packet carries it.
   bool is_local() const { return opcode == Opcode::kBindWindow || opcode == Opcode::kLocalInvalidate; }
 };
 
@@ -71,7 +69,7 @@ struct DatagramSlot : SourceBytes {
   bool solicited = false;
   uint8_t traffic_class = 0;
 
-  // The NIC's: true if no packet of it leaves.
+  // The NIC's: true if no packet leaves.
   bool skipped = false;
 };
 
@@ -79,7 +77,7 @@ struct ReceiveSlot {
   uint64_t id = 0;
   uint8_t sge_count = 0;
   uint32_t length = 0;  // bytes, all sges
-  Sge* sges = nullptr;  // as many as the queue gives each
+  Sge* sges = nullptr;  // room as the queue has per request
 };
 
 template <typename Slot>
@@ -95,17 +93,17 @@ class WorkQueue final {
     for (size_t i = 0; i < slots_.size(); ++i) slots_[i].sges = sges_.data() + i * max_sges;
   }
 
-  // Owner. The NIC sees prepared slots after Publish.
+  // Owner. Publish shows prepared slots to the NIC.
   bool full() const { return prepared_ - released_ >= depth_; }
   Slot& next() { return slots_[prepared_ & mask_]; }
   uint8_t* next_inline() { return inline_.data() + (prepared_ & mask_) * inline_bytes_; }
   void Prepare() { ++prepared_; }
   void Publish() { tail_.store(prepared_, std::memory_order_seq_cst); }
 
-  // Owner: where polling notes that slots before an index are free.
+  // Owner: polling notes here that slots before an index are free.
   uint64_t* released() { return &released_; }
 
-  // Owner, under the NIC's mutex: no request is outstanding.
+  // Owner: frees all, as no request is outstanding.
   void ReleaseAll() REQUIRES_NIC_MUTEX { released_ = prepared_; }
 
   // NIC.

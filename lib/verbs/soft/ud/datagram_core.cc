@@ -69,7 +69,7 @@ void DatagramCore::ForgetCompletions() {
 
 void DatagramCore::Fail(CompletionStatus send_status, CompletionStatus receive_status, uint32_t provider_code) {
   if (failed()) return;
-  // The state first: a request posted from now on is either seen by the flush or rings for another.
+  // The state first: a request posted from now on is flushed here or rings.
   Enter(QueuePairState::kError);
   nic_state_.counters.dropped_before_send += nic_state_.outbox.DropOwner(number());
   nic_state_.departing.Remove(turns_);
@@ -99,7 +99,7 @@ bool DatagramCore::Emit() {
   return false;
 }
 
-// Returns false when request cursor_ cannot be sent. It fails when those before it are complete.
+// Returns false if request cursor_ cannot be sent; it fails once those before it are complete.
 bool DatagramCore::Leaves(DatagramSlot& slot, Share* share) {
   slot.skipped = slot.length > mtu_;
   if (slot.skipped) {
@@ -185,7 +185,7 @@ void DatagramCore::Receive(const Packet& packet) {
   counters.bytes_received += length;
   if (packet.ecn == Ecn::kMarked) ++counters.marks_received;
   if (notification) {
-    ++counters.notifications_received;  // datagrams are not held back
+    ++counters.notifications_received;  // datagrams have no rate
   } else if (!may_receive()) {
     ++counters.requests_refused;
   } else if (!receives_.available()) {

@@ -1,15 +1,14 @@
 // DatagramCore is a datagram queue pair as the NIC sees it: messages of one packet, out and in,
 // that are not acknowledged. SoftDatagramQueuePair is the owner's half.
 //
-// It does as lib/verbs/datagrams.h says; where that leaves a choice, as the kernel's Soft-RoCE.
+// Where lib/verbs/datagrams.h leaves a choice, it does as the kernel's Soft-RoCE.
 //
 //        oldest_                  cursor_             tail
 //          |  in the outbox, or     |  not begun        |
 //          |  skipped behind those  |                   |
 //
-// Law: requests complete in order, each once; a request whose packet the outbox holds is not
-// complete.
-// Thread rule: under the NIC's mutex, except where a member says otherwise.
+// Law: requests complete in order, each once, none while the outbox holds its packet.
+// Thread rule: the NIC's mutex, except where a member says otherwise.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +26,12 @@ namespace tokamak::verbs::soft {
 
 class DatagramCore final : public QueuePairCore {
  public:
-  // `port` is the device's address, as fabrics write it; `mtu` bounds the messages.
+  // `port`: the device's address, as fabrics write it; `mtu` bounds messages.
   DatagramCore(NicState& nic_state, QueuePairParts parts, const DatagramQueuePairOptions& options, const Address& port,
                uint32_t mtu);
   ~DatagramCore() override;
 
-  // Takes a step as DatagramQueuePair::Modify describes it. The owner's thread calls.
+  // Walks as DatagramQueuePair::Modify, on the owner's thread.
   absl::Status Modify(QueuePairState to, const DatagramAttributes& attributes) REQUIRES_NIC_MUTEX;
 
   void Fail(CompletionStatus send_status, CompletionStatus receive_status,
@@ -60,12 +59,12 @@ class DatagramCore final : public QueuePairCore {
   const Address port_;
   const uint32_t mtu_;
   uint32_t qkey_ GUARDED_BY_NIC_MUTEX;
-  uint32_t psn_ GUARDED_BY_NIC_MUTEX = 0;  // of the next packet
+  uint32_t psn_ GUARDED_BY_NIC_MUTEX = 0;  // the next packet's
 
-  // Requests, by index.
+  // Request indexes.
   uint64_t oldest_ GUARDED_BY_NIC_MUTEX = 0;
   uint64_t cursor_ GUARDED_BY_NIC_MUTEX = 0;
-  size_t in_outbox_ GUARDED_BY_NIC_MUTEX = 0;  // packets, as far as known
+  size_t in_outbox_ GUARDED_BY_NIC_MUTEX = 0;  // packets known to be there
 
   Receives receives_ GUARDED_BY_NIC_MUTEX;
 };

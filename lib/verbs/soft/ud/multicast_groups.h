@@ -1,7 +1,7 @@
 // The datagram queue pairs in each multicast group.
 //
-// Law: a group that is listed has members; each is in it once.
-// Thread rule: under the NIC's mutex.
+// Law: a listed group has members, each once.
+// Thread rule: the NIC's mutex.
 #pragma once
 
 #include <array>
@@ -28,11 +28,11 @@ class MulticastGroups final {
   // Returns null if it has no members.
   const Members* Find(const Ip& group) const;
 
-  // OK if one more may join; kResourceExhausted: too many groups, or members.
+  // kResourceExhausted: too many groups, or members.
   absl::Status MayAdd(const Ip& group) const;
   void Add(const Ip& group, DatagramCore& queue_pair);
 
-  // Returns false when it was no member. The group is gone with its last member.
+  // Returns false if it was no member. A group is gone with its last.
   bool Remove(const Ip& group, DatagramCore& queue_pair);
 
   bool Has(const Ip& group, const DatagramCore& queue_pair) const;

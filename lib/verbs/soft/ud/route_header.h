@@ -1,8 +1,7 @@
 // The 40 bytes in front of a received datagram: InfiniBand's global route header, which RoCE fills
-// with the IP header of the packet, as far as a receiver knows it.
+// with the packet's IP header.
 //
-// Addresses, lengths, traffic class and checksum are those of the packet. Identification and time
-// to live, which a UDP socket does not show, are 0 and 64.
+// Identification and time to live, which a UDP socket does not show, are 0 and 64.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +11,7 @@
 
 namespace tokamak::verbs::soft {
 
-// Writes kGlobalRouteHeader bytes to `out`. `port` is the address that `packet` came to, unless it
-// came to a group.
+// Writes kGlobalRouteHeader bytes. `port`: where `packet` came to, unless to a group.
 void WriteRouteHeader(const Packet& packet, const Address& port, uint8_t* out);
 
 }  // namespace tokamak::verbs::soft

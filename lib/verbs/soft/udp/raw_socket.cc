@@ -29,7 +29,7 @@ bool LetNothingIn(int fd) {
   return Attach(fd, code, std::size(code));
 }
 
-// Lets in UDP to this port, without IP options: the ICRC knows none.
+// IP options stay out: the ICRC knows none.
 bool LetPortIn(int fd, uint16_t port) {
   sock_filter code[] = {
       BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 0),
@@ -70,7 +70,7 @@ absl::StatusOr<UdpSocket> OpenRawSocket(const Address& address, const UdpSocketO
   absl::StatusOr<UdpSocket> result = OpenUdpSocket(address, none);
   if (!result.ok()) return result.status();
 
-  // With UDP_GRO the kernel would join packets, also for the raw socket.
+  // UDP_GRO would join packets for the raw socket, too.
   const int port = result->fd.get();
   if (!LetNothingIn(port) || setsockopt(port, SOL_UDP, UDP_GRO, &kOff, sizeof(kOff)) != 0) {
     return RawErrnoStatus("cannot keep the UDP port of a raw socket empty");
@@ -87,7 +87,7 @@ absl::StatusOr<UdpSocket> OpenRawSocket(const Address& address, const UdpSocketO
   const absl::StatusOr<uint64_t> receive_buffer = SetUpBuffers(fd, options, result->local);
   if (!receive_buffer.ok()) return receive_buffer.status();
   result->receive_buffer = *receive_buffer;
-  setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &kRawOn, sizeof(kRawOn));  // uncounted without
+  setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &kRawOn, sizeof(kRawOn));  // else uncounted
   result->can_segment = false;
   result->raw = *std::move(raw);
   return result;

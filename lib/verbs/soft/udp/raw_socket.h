@@ -1,11 +1,10 @@
 // The socket of soft:raw: IPv4 packets leave with headers of our own, and arrive with theirs.
 //
-// A raw socket shows the identification, so the ICRC is checked in full; each queue pair has its
-// own UDP source port, as in RDMA NICs; and nothing depends on how the kernel numbers packets. It
-// costs CAP_NET_RAW and UDP_SEGMENT.
+// It shows the identification, so the ICRC is checked in full; each queue pair has its own UDP
+// source port, as in RDMA NICs. It costs CAP_NET_RAW and UDP_SEGMENT.
 //
-// A UDP socket, which gets nothing, binds the port as well: so nobody else takes it, and the kernel
-// does not answer peers that it is closed.
+// A UDP socket that gets nothing holds the port: against others, and so that the kernel does not
+// answer that it is closed.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -14,7 +13,7 @@
 
 namespace tokamak::verbs::soft {
 
-// As OpenUdpSocket, for an IPv4 address. kPermissionDenied without CAP_NET_RAW.
+// Opens as OpenUdpSocket, for IPv4. kPermissionDenied: no CAP_NET_RAW.
 absl::StatusOr<UdpSocket> OpenRawSocket(const Address& address, const UdpSocketOptions& options);
 
 }  // namespace tokamak::verbs::soft

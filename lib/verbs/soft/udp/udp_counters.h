@@ -9,32 +9,30 @@
 
 namespace tokamak::verbs::soft {
 
-// The reason why a packet was dropped here.
+// Why a packet was dropped.
 enum class UdpDrop : uint8_t {
-  // Received:
-  kMalformed,     // in a way that `malformed` counts
-  kIcrc,          // damaged, or its sender computes the ICRC over other bytes than it sends
+  kMalformed,     // see `malformed`
+  kIcrc,          // damaged, or computed over other bytes than sent
   kTruncated,     // longer than any packet
-  kSocketBuffer,  // the kernel had no room: the window is too large for the buffer, or this machine too slow
-  // Sent:
-  kUnreachable,  // no route or no neighbour
-  kTooLong,      // for the path, or for the interface
-  kRefused,      // by a firewall, or for a reason that the kernel hides
+  kSocketBuffer,  // the window is too large for it, or this machine too slow
+  kUnreachable,   // sent: no route or no neighbour
+  kTooLong,       // sent: for the path or the interface
+  kRefused,       // sent: by a firewall, or for a hidden reason
 };
 constexpr uint32_t kUdpDrops = 7;
 const char* ToString(UdpDrop drop);
 
 using base::Counter;
 
-// Thread rule: the fabric's loop counts, any thread reads.
+// Thread rule: the fabric's loop counts, any reads.
 struct UdpCounters {
   Counter packets_sent;
-  Counter bytes_sent;  // UDP payload: BTH to ICRC
+  Counter bytes_sent;  // BTH to ICRC
   Counter send_calls;
-  Counter packets_received;  // good ones
+  Counter packets_received;  // good
   Counter bytes_received;
   Counter receive_calls;
-  Counter identifications_unexpected;  // good ones, but with an unexpected IPv4 identification: weakly checked
+  Counter identifications_unexpected;  // good, but for the IPv4 identification: weakly checked
   Counter busy;                        // times that the kernel took no more
   std::array<Counter, kUdpDrops> dropped;
   std::array<Counter, kDecodeResults> malformed;

@@ -22,18 +22,17 @@ namespace {
 constexpr absl::string_view kUdpPrefix = "soft:udp@";
 constexpr absl::string_view kRawPrefix = "soft:raw@";
 
-// Batches in a row, before timers and doorbells.
+// Before timers and doorbells.
 constexpr int kBatchesPerWake = 2;
 
-// The wait when the kernel does not say when it has memory again.
+// When the kernel does not say when it has memory again.
 constexpr base::Duration kMemoryDelay = base::Milliseconds(1);
 
-// The kernel charges a socket for a packet's memory, about twice its bytes, and gives a part of it
-// back late: a third surely fits.
+// A packet's memory is about twice its bytes, part of it freed late: a third surely fits.
 constexpr uint64_t kBufferPerPayload = 3;
 
-// One open socket, and those of the port's multicast groups. Each lives while one of its callbacks
-// runs, even when that drops the port.
+// A port's socket and those of its groups. It lives while a callback runs, even one that drops the
+// port.
 class UdpEndpoint final : public std::enable_shared_from_this<UdpEndpoint> {
  public:
   UdpEndpoint(os::EpollLoop& loop, UdpSocket socket, const UdpFabricOptions& options, UdpCounters& counters,
@@ -87,7 +86,6 @@ class UdpEndpoint final : public std::enable_shared_from_this<UdpEndpoint> {
   const UdpSocket& socket() const { return socket_; }
 
  private:
-  // A membership in a multicast group.
   struct Membership {
     Membership(UdpSocket group, const base::EventLoop& loop, UdpCounters& counters, WireTap* tap)
         : socket(std::move(group)), receiver(socket, loop, counters, tap) {}
@@ -129,7 +127,7 @@ class UdpEndpoint final : public std::enable_shared_from_this<UdpEndpoint> {
     if (callbacks_.on_ready) callbacks_.on_ready();
   }
 
-  // Errors of an unconnected socket name no packet; but unread they would wake us for ever.
+  // An unconnected socket's error names no packet, but unread wakes us for ever.
   static void ClearError(int fd) {
     int error = 0;
     socklen_t size = sizeof(error);

@@ -1,15 +1,11 @@
 // UdpReceiver takes datagrams from the kernel many at a time, checks and decodes them in place, and
 // hands them on.
 //
-// With UDP_GRO one message of the kernel holds many datagrams of one flow. It hides the
-// identification that the ICRC covers: the datagrams of one UDP_SEGMENT send have 0, 1, 2, ..., so
-// that is tried first, and otherwise solved for (icrc.h). A solved one is expected when it is a
-// segment's number or follows the sender's last: then the check is about as strong as the whole
-// ICRC. Unexpected ones are counted.
-//
-// A raw socket shows the identification: there the whole ICRC is checked (raw_socket.h). Packets of
-// a multicast group's socket name it.
-//
+// A UDP_GRO message holds many datagrams of a flow, without the identification that the ICRC
+// covers: those of a UDP_SEGMENT send, 0, 1, 2, ..., are tried first, else it is solved for
+// (icrc.h). A segment's number, or one after the sender's last, is expected: the check is then
+// about as strong as the ICRC. Unexpected ones are counted. Packets of a multicast group's socket
+// name the group.
 // Law: nothing is allocated after construction.
 #pragma once
 
@@ -36,26 +32,25 @@ namespace tokamak::verbs::soft {
 
 class UdpReceiver final {
  public:
-  // Gets packets in order; they live during the call. Returns false to get no more.
+  // Gets packets in order, alive during the call. Returns false to get no more.
   using Deliver = absl::FunctionRef<bool(absl::Span<const Packet>)>;
 
-  // Segments of one message of a raw socket: as many as the kernel makes of one send
-  // (UDP_MAX_SEGMENTS, 128 in newer kernels). Further ones are dropped.
+  // In a raw socket's message, as the kernel makes of one send (UDP_MAX_SEGMENTS, 128 in newer
+  // kernels). Further ones are dropped.
   static constexpr uint32_t kMaxSegments = 128;
 
-  // Looking for segments costs ten times as much as a good packet, and anybody may send messages
-  // without any. After this many failures in a batch, a message that is not one good packet is
-  // dropped unsearched.
+  // A search costs ten good packets, and anybody may cause one. After this many failures in a
+  // batch, messages of more than one packet are dropped unsearched.
   static constexpr uint32_t kMaxFailedSearches = 4;
 
-  // `socket`, `loop`, `counters` and `tap`, which may be null, must outlive the receiver.
+  // All outlive the receiver; `tap` may be null.
   UdpReceiver(const UdpSocket& socket, const base::EventLoop& loop, UdpCounters& counters, WireTap* tap);
 
   // Reads one batch. Returns true if more may wait.
   bool Receive(Deliver deliver);
 
  private:
-  // One recvmmsg. A message is as large as UDP allows; only the bytes that arrive are touched.
+  // One recvmmsg. A message is UDP's largest; only bytes that arrive are touched.
   static constexpr uint32_t kMessages = 32;
   static constexpr uint32_t kMessageBytes = 65536;
   static constexpr uint32_t kPackets = 128;
@@ -65,14 +60,13 @@ class UdpReceiver final {
     char bytes[2 * CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint32_t))];
   };
 
-  // A sender and its last identification. Senders may share an entry; then some are unexpected.
+  // Senders may share an entry; then some are unexpected.
   struct Sender {
     std::array<uint8_t, 16> ip{};
     uint16_t identification = 0;
   };
 
-  // Identifications at most this far ahead are expected: packets may have been lost or sent
-  // elsewhere.
+  // Identifications at most this far ahead are expected: packets are lost or sent elsewhere.
   static constexpr uint16_t kExpectedAhead = 64;
 
   void PrepareMessages();
@@ -92,12 +86,12 @@ class UdpReceiver final {
   UdpCounters& counters_;
   WireTap* const tap_;
   IdentificationSolver solver_;
-  const std::unique_ptr<const SegmentFinder> finder_;  // raw only
-  uint32_t kernel_drops_ = 0;                          // as the socket counts them
+  const std::unique_ptr<const SegmentFinder> finder_;
+  uint32_t kernel_drops_ = 0;  // the socket's count
 
   std::array<Sender, 64> senders_;
 
-  // The message that is being taken apart.
+  // The message being taken apart.
   Address source_;
   uint8_t traffic_class_ = 0;
   Sender* sender_ = nullptr;

@@ -14,7 +14,7 @@
 namespace tokamak::verbs::soft {
 namespace {
 
-// The bytes that are sent of phantom regions.
+// For phantom regions.
 constexpr std::array<uint8_t, kMaxMtu> kNothing = {};
 
 template <typename T>
@@ -56,7 +56,7 @@ size_t UdpSender::Send(absl::Span<const Packet> packets) {
   return taken;
 }
 
-// Fills messages; returns how many packets they have, at least one.
+// Returns how many packets, at least one, the messages have.
 size_t UdpSender::Plan(absl::Span<const Packet> packets) {
   packets_ = messages_ = pieces_ = bytes_ = glue_used_ = 0;
   for (const Packet& packet : packets) {
@@ -80,7 +80,7 @@ bool UdpSender::StartsMessage(const Packet& packet, uint32_t length) const {
          open.bytes + length > kBytesPerMessage || open.traffic_class != TrafficClassOf(packet) || !IsPeer(packet.peer);
 }
 
-// Without a copy: this runs for each packet.
+// No copy: it runs for each packet.
 bool UdpSender::IsPeer(const Address& peer) const {
   return (peer.port == 0 ? named_.port : peer.port) == peer_.port && peer.ip == peer_.ip;
 }
@@ -111,8 +111,7 @@ Address UdpSender::SourceOf(const Packet& packet) const {
   return source;
 }
 
-// The kernel numbers the datagrams of one send 0, 1, 2, ... We count all, without 0, which the
-// kernel would take for none.
+// The kernel numbers a send's datagrams from 0; we count all but 0, its "none".
 uint16_t UdpSender::NextIdentification(const Message& message) {
   if (!socket_.is_raw()) return static_cast<uint16_t>(message.packets);
   if (++identification_ == 0) ++identification_;
@@ -160,7 +159,7 @@ void UdpSender::Append(const Packet& packet, uint32_t length) {
   ++packets_;
 }
 
-// Adds a piece, or lengthens the last one if `bytes` follow it in memory.
+// Lengthens the last piece if `bytes` follow it.
 void UdpSender::AddPiece(const uint8_t* bytes, uint32_t length) {
   msghdr& header = header_[messages_ - 1].msg_hdr;
   if (header.msg_iovlen != 0) {
@@ -178,12 +177,12 @@ void UdpSender::FinishMessages() {
   for (uint32_t i = 0; i < messages_; ++i) FinishMessage(message_[i], &header_[i].msg_hdr, &control_[i]);
 }
 
-// Adds the settings that the socket does not have for all messages.
+// Settings that the socket does not have for all.
 void UdpSender::FinishMessage(const Message& message, msghdr* header, Control* control) const {
   const bool segments = message.packets > 1;
   const bool has_class = message.traffic_class != 0 && !socket_.is_raw();
   if (!segments && !has_class) return;
-  std::memset(control, 0, sizeof(*control));  // CMSG_NXTHDR reads it
+  std::memset(control, 0, sizeof(*control));  // for CMSG_NXTHDR
   header->msg_control = control;
   header->msg_controllen = sizeof(*control);
   cmsghdr* next = CMSG_FIRSTHDR(header);
@@ -201,7 +200,7 @@ void UdpSender::FinishMessage(const Message& message, msghdr* header, Control* c
   header->msg_controllen = length;
 }
 
-// Sends the planned messages; returns how many packets are done with.
+// Returns how many packets are done with.
 size_t UdpSender::Transmit(absl::Span<const Packet> packets) {
   uint32_t done = 0;
   while (done < messages_) {
@@ -222,7 +221,7 @@ size_t UdpSender::Transmit(absl::Span<const Packet> packets) {
   return taken;
 }
 
-// Returns true if `message` was dropped; otherwise it goes again, in another way or later.
+// Returns true if it was dropped; else it goes again, in another way or later.
 bool UdpSender::HandleError(int error, const Message& message) {
   switch (error) {
     case EAGAIN:
@@ -234,13 +233,13 @@ bool UdpSender::HandleError(int error, const Message& message) {
       return false;
     case EINTR:
       return false;
-    case EIO:  // the interface cannot do UDP checksums, so no segmentation either
+    case EIO:  // the interface does no UDP checksums, so no segmentation
       if (message.packets == 1) break;
       LOG(WARNING) << "UDP segmentation does not work here; packets go one by one, which is slower";
       segment_ = false;
       return false;
     case EINVAL:
-    case EMSGSIZE:  // perhaps of one datagram only: singly each gets an answer of its own
+    case EMSGSIZE:  // perhaps one datagram's: singly each gets its own answer
       if (message.packets > 1) return false;
       break;
     default:

@@ -1,13 +1,9 @@
 // UdpSender gives packets to the kernel, as datagrams, in as few and as large pieces as it takes.
 //
-// Consecutive packets to one peer, of one traffic class, whose datagrams have one length (the last
-// may be shorter) leave as one UDP_SEGMENT send; many such sends leave in one sendmmsg. Payload
-// goes to the kernel from its place; headers, pads and ICRCs are written next to each other, so
-// that the end of one packet and the start of the next are one piece.
-//
-// Through a raw socket each packet leaves with our IP and UDP headers and numbers, from its flow's
-// source port.
-//
+// Consecutive packets to one peer, of one traffic class and length (the last may be shorter), are
+// one UDP_SEGMENT send; many sends are one sendmmsg. Payload is not copied; headers, pads and ICRCs
+// lie together, one piece from a packet's end to the next payload. Raw packets leave with our IP
+// and UDP headers, from their flow's source port.
 // Law: nothing is allocated after construction.
 #pragma once
 
@@ -34,18 +30,17 @@ namespace tokamak::verbs::soft {
 
 class UdpSender final {
  public:
-  // The reason why fewer than all packets were taken.
+  // Why packets were left.
   enum class Busy {
-    kNo,       // all were
-    kSocket,   // the socket's buffer is full: it will be writable
-    kMachine,  // the kernel had no memory, and does not report when it has
+    kNo,       // none were
+    kSocket,   // the buffer is full: it will be writable
+    kMachine,  // no memory; the kernel does not say until when
   };
 
-  // `socket`, `loop`, `counters` and `tap`, which may be null, must outlive the sender. `segment`
-  // allows UDP_SEGMENT.
+  // All outlive the sender; `tap` may be null. `segment` allows UDP_SEGMENT.
   UdpSender(const UdpSocket& socket, bool segment, const base::EventLoop& loop, UdpCounters& counters, WireTap* tap);
 
-  // Returns how many were taken: sent, or dropped for a counted reason.
+  // Returns how many were taken: sent, or dropped and counted.
   size_t Send(absl::Span<const Packet> packets);
 
   // About the last Send.
@@ -54,20 +49,19 @@ class UdpSender final {
   bool segments() const { return segment_; }
 
  private:
-  // The bounds of one sendmmsg; its bytes should fit a core's cache beside the kernel's work.
+  // One sendmmsg: bytes for a core's cache beside the kernel's work.
   static constexpr uint32_t kPackets = 256;
   static constexpr uint32_t kMessages = 64;
   static constexpr uint32_t kBytes = 256 * 1024;
   static constexpr uint32_t kPieces = 1024;
-  // The bounds of one message (the kernel's: 64 segments, an IP packet of 65,535 bytes, 1,024
-  // pieces).
+  // One message (the kernel: 64 segments, 65,535 bytes, 1,024 pieces).
   static constexpr uint32_t kSegmentsPerMessage = 64;
   static constexpr uint32_t kBytesPerMessage = 65000;
   static constexpr uint32_t kPiecesPerPacket = kMaxPayloadSlices + 2;
   static_assert(kSegmentsPerMessage * kPiecesPerPacket <= 1024);
   static_assert(kPiecesPerPacket <= kPieces);
 
-  // The parts of an encoded packet, for the tap.
+  // An encoded packet, for the tap.
   struct Encoded {
     const uint8_t* header;
     uint32_t header_length;
@@ -76,12 +70,12 @@ class UdpSender final {
     uint16_t identification;
   };
   struct Message {
-    uint32_t first = 0;  // index of its first packet
+    uint32_t first = 0;  // its first packet
     uint32_t packets = 0;
-    uint32_t segment = 0;  // length of each datagram except the last
+    uint32_t segment = 0;  // datagram length, except the last
     uint32_t bytes = 0;
     uint8_t traffic_class = 0;
-    bool closed = false;  // true if its last datagram was shorter
+    bool closed = false;  // its last datagram was shorter
   };
   union Control {
     cmsghdr align;
@@ -110,13 +104,13 @@ class UdpSender final {
   UdpCounters& counters_;
   WireTap* const tap_;
   bool segment_;
-  size_t singly_ = 0;  // this many more packets go without UDP_SEGMENT
+  size_t singly_ = 0;  // packets still without UDP_SEGMENT
   Busy busy_ = Busy::kNo;
 
-  uint16_t identification_ = 0;  // raw: the last one
+  uint16_t identification_ = 0;  // raw: the last
 
-  // The ends of the message that is being filled.
-  const Address named_;  // this port as peers see it
+  // The open message's.
+  const Address named_;  // as peers see us
   Address source_;
   Address peer_;
   IcrcFlow flow_;

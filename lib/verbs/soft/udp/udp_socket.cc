@@ -64,7 +64,7 @@ Address IpOf(const ifaddrs& entry) {
   return address;
 }
 
-// Returns the interface with the address. All of 127.0.0.0/8 is local, though lo lists one address.
+// All of 127.0.0.0/8 is local, though lo lists one address.
 const ifaddrs* FindInterface(const Interfaces& interfaces, const Address& address) {
   Address wanted = address;
   wanted.port = 0;
@@ -109,7 +109,7 @@ absl::Status BindError(const Address& local, const Interfaces& interfaces) {
   return ErrnoStatus(absl::StatusCode::kUnavailable, absl::StrCat("cannot bind ", port));
 }
 
-// Makes the identification known and keeps packets whole.
+// Known identification, no fragments.
 absl::Status SetUpWire(int fd, bool is_ipv4) {
   if (is_ipv4) {
     if (!Set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)) {
@@ -117,7 +117,7 @@ absl::Status SetUpWire(int fd, bool is_ipv4) {
     }
     return absl::OkStatus();
   }
-  // The kernel's Soft-RoCE sends UDP checksum 0 over IPv6; such packets would be dropped unseen.
+  // The kernel's Soft-RoCE sends UDP checksum 0 over IPv6, dropped unseen otherwise.
   if (!Set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO) || !Set(fd, IPPROTO_IPV6, IPV6_V6ONLY, kOn) ||
       !Set(fd, SOL_UDP, UDP_NO_CHECK6_RX, kOn)) {
     return ErrnoStatus(absl::StatusCode::kUnavailable, "cannot set up an IPv6 socket");
@@ -142,7 +142,6 @@ bool Bind(const UdpSocket& socket, uint32_t scope) {
   return bind(socket.fd.get(), reinterpret_cast<sockaddr*>(&name), length) == 0;
 }
 
-// Binds a free port of flows.
 bool BindFlow(UdpSocket* socket) {
   std::random_device random;
   for (int tries = 0; tries < kFlowTries; ++tries) {
@@ -158,9 +157,9 @@ absl::Status SetUpReceiving(UdpSocket* socket, const UdpSocketOptions& options) 
   const absl::StatusOr<uint64_t> receive_buffer = SetUpBuffers(fd, options, socket->local);
   if (!receive_buffer.ok()) return receive_buffer.status();
   socket->receive_buffer = *receive_buffer;
-  Set(fd, SOL_UDP, UDP_GRO, kOn);         // slower without
-  Set(fd, SOL_SOCKET, SO_RXQ_OVFL, kOn);  // uncounted without
-  // Without it marks of the network are not seen, and peers are not notified.
+  Set(fd, SOL_UDP, UDP_GRO, kOn);         // else slower
+  Set(fd, SOL_SOCKET, SO_RXQ_OVFL, kOn);  // else uncounted
+  // Else ECN marks are not seen, nor peers notified.
   if (socket->local.is_ipv4()) {
     Set(fd, IPPROTO_IP, IP_RECVTOS, kOn);
   } else {
@@ -169,7 +168,7 @@ absl::Status SetUpReceiving(UdpSocket* socket, const UdpSocketOptions& options) 
   return absl::OkStatus();
 }
 
-// Returns the interface, and on IPv4 its address, that multicast goes by.
+// Returns the multicast interface; on IPv4 with its address.
 ip_mreqn InterfaceOf(const UdpSocket& port, const Address& group) {
   ip_mreqn request = {};
   std::memcpy(&request.imr_multiaddr, &group.ip[12], 4);
@@ -178,7 +177,7 @@ ip_mreqn InterfaceOf(const UdpSocket& port, const Address& group) {
   return request;
 }
 
-// If it fails the routing table chooses the interface.
+// Leaves the choice to the routing table on failure.
 void SendGroupsFrom(const UdpSocket& port) {
   if (!port.local.is_ipv4()) {
     Set(port.fd.get(), IPPROTO_IPV6, IPV6_MULTICAST_IF, static_cast<int>(port.interface));
@@ -243,8 +242,7 @@ absl::StatusOr<UdpSocket> OpenGroupSocket(const UdpSocket& port, const Address& 
   local.port = port.peers_port;
   absl::StatusOr<UdpSocket> result = MakeSocket(local);
   if (!result.ok()) return result;
-  // Without REUSEADDR only one device of the machine could be in a group; without the second line
-  // packets come in from other interfaces, too.
+  // For several devices of the machine in a group; and no packets from other interfaces.
   const int fd = result->fd.get();
   const bool is_ipv4 = group.is_ipv4();
   const bool alone = is_ipv4 ? Set(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0) : Set(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
@@ -283,7 +281,7 @@ absl::StatusOr<uint64_t> SetUpBuffers(int fd, const UdpSocketOptions& options, c
 }
 
 uint32_t PathMtuFor(uint32_t link_mtu, bool is_ipv4) {
-  // The longest headers that come with a payload: RETH and immediate.
+  // The longest with a payload: RETH and immediate.
   const uint32_t headers = (is_ipv4 ? 20 : 40) + 8 + HeaderLength(PacketOpcode::kWriteOnlyWithImm) + kIcrcLength;
   for (uint32_t mtu = kMaxMtu; mtu >= kMinMtu; mtu /= 2) {
     if (mtu + headers <= link_mtu) return mtu;
