@@ -39,7 +39,7 @@ class Part:
 # In order of value. The minutes are for choosing only.
 PARTS = (
     Part("daemons", "real daemons, judged by the contract while nodes and directories are stopped and killed", 5, ("test",),
-         ("//tests/daemon:redis_failover_test", "//tests/daemon:truth_test")),
+         ("//tests/daemon/truth:redis_failover_test", "//tests/daemon/truth:truth_test")),
     Part("conformance", "the conformance suite on Soft-RoCE and SoftiWARP", 6, ("test", "lab"),
          ("//tests/verbs:rxe_conformance_test", "//tests/verbs:rxe_fences_test", "//tests/verbs:siw_conformance_test"),
          commands=(("ci/conformance_table", "--check", "$EVENTS"),)),

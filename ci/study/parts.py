@@ -41,7 +41,7 @@ ABOUT = {
                "`socket-tuned` by large writes straight from and into the store. More ranks than processors are slower than they have to be.",
     "simulated": "`//tests/bench/cluster:simulated`: the benchmark of the section before in virtual time. Each rank is a host with a processor of "
                  "its own and the costs of `cx6-200g`, on one switch; store, transport and driver are the same code. Sockets are a **model** of TCP "
-                 "(`tests/bench/cluster/simulated_streams.h`): Nagle's rule, delayed acknowledgements and windows, 0.4 us for a system call, "
+                 "(`tests/bench/cluster/virtual/simulated_streams.h`): Nagle's rule, delayed acknowledgements and windows, 0.4 us for a system call, "
                  "0.222 us for a packet of 4 KiB at each end (one processor moves about 42 Gb/s of one stream: Cai et al., SIGCOMM 2021) and copies "
                  "at the preset's speed; no losses, no slow start, no sleeping, so sockets are shown at their best. Times are computed, the same in "
                  "each run. The hybrid's table is made of a first run of the three protocols, and tried at sizes that that run did not have, too.",

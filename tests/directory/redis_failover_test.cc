@@ -1,5 +1,6 @@
 // A directory whose Redis changes under it: Sentinels that say who the master is, replicas that
-// become it, hash slots that move. Whole daemons under load: tests/daemon/redis_failover_test.cc.
+// become it, hash slots that move. Whole daemons under load:
+// tests/daemon/truth/redis_failover_test.cc.
 #include <memory>
 #include <string>
 #include <vector>

@@ -17,7 +17,7 @@
 #include "lib/base/check.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"
-#include "tests/verbs/soft/connection_manager_fixture.h"
+#include "tests/verbs/soft/cm/connection_manager_fixture.h"
 
 namespace tokamak::fuzz {
 namespace {

@@ -21,7 +21,7 @@
 #include "lib/base/check.h"
 #include "lib/client/protocol/frame.h"
 #include "sim/time/sim_loop.h"
-#include "tests/daemon/lonely_node.h"
+#include "tests/daemon/clients/lonely_node.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"
 

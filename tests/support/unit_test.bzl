@@ -3,7 +3,7 @@
 load("//build:cc.bzl", "cc_test")
 
 def unit_test(name, deps = [], size = "small", own_loopback = False, tags = [], **kwargs):
-    """A cc_test with what every test of ours uses: GoogleTest's main, //lib/base, Abseil and glog.
+    """A cc_test with what every test of ours uses: GoogleTest's main, //lib/base and Abseil.
 
     A program takes seconds to link and to start, so suites share one, unless they change the process they run in (a network
     namespace, operator new), run in guests, or have other needs than their neighbours: a suite's name is unique in its program.
@@ -24,7 +24,6 @@ def unit_test(name, deps = [], size = "small", own_loopback = False, tags = [], 
             "//lib/base",
             "@googletest//:gtest_main",
             "@system//:absl",
-            "@system//:glog",
         ],
         **kwargs
     )

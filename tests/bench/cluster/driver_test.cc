@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 #include "sim/cluster/cluster.h"
 #include "tests/bench/cluster/report.h"
-#include "tests/bench/cluster/virtual_collective.h"
+#include "tests/bench/cluster/virtual/virtual_collective.h"
 
 namespace tokamak::bench {
 namespace {

@@ -25,8 +25,8 @@
 #include "tests/bench/cluster/report.h"
 #include "tests/bench/cluster/settings.h"
 #include "tests/bench/cluster/socket_puller.h"
-#include "tests/bench/kernel_streams.h"
 #include "tests/bench/own_node.h"
+#include "tests/bench/streams/kernel_streams.h"
 
 namespace tokamak::bench {
 namespace {

@@ -33,7 +33,7 @@ constexpr char kAboutSimulated[] =
     "calls, registrations and copies. The same store, transport, driver and report as under MPI; sockets are a model "
     "of "
     "TCP\n"
-    "(tests/bench/cluster/simulated_streams.h). Times are computed: the same in each run with a seed.";
+    "(tests/bench/cluster/virtual/simulated_streams.h). Times are computed: the same in each run with a seed.";
 constexpr char kExampleSimulated[] =
     "Example:\n"
     "  simulated --rate 200Gb/s --patterns all-to-all --sizes 64KiB,4MiB --registration on_demand --json out.json\n"

@@ -15,7 +15,7 @@
 #include "sim/fabric/link/rate.h"
 #include "tests/bench/cluster/report.h"
 #include "tests/bench/cluster/settings.h"
-#include "tests/bench/cluster/virtual_run.h"
+#include "tests/bench/cluster/virtual/virtual_run.h"
 
 namespace tokamak::bench {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "lib/verbs/types.h"
 #include "tests/bench/cluster/puller.h"
-#include "tests/bench/socket_transfer.h"
+#include "tests/bench/streams/socket_transfer.h"
 
 namespace tokamak::bench {
 

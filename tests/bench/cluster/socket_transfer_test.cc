@@ -1,5 +1,5 @@
 // Two stores in one process, on one loop, with real streams over loopback between them.
-#include "tests/bench/socket_transfer.h"
+#include "tests/bench/streams/socket_transfer.h"
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -20,7 +20,7 @@
 #include "lib/base/trace.h"
 #include "lib/os/epoll_loop.h"
 #include "tests/bench/cluster/content.h"
-#include "tests/bench/kernel_streams.h"
+#include "tests/bench/streams/kernel_streams.h"
 
 namespace tokamak::bench {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "lib/base/bytes.h"
-#include "tests/verbs/conformance/datagram_end.h"
+#include "tests/verbs/conformance/ends/datagram_end.h"
 #include "tests/verbs/conformance/fixture.h"
 
 namespace tokamak::verbs::conformance {

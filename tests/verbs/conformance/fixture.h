@@ -11,9 +11,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/verbs/conformance/backend.h"
-#include "tests/verbs/conformance/end.h"
-#include "tests/verbs/conformance/memory.h"
-#include "tests/verbs/conformance/work.h"
+#include "tests/verbs/conformance/ends/end.h"
+#include "tests/verbs/conformance/ends/memory.h"
+#include "tests/verbs/conformance/ends/work.h"
 
 // Ends the test where the device does not claim `limit` (the name of a member of Limits).
 #define TOKAMAK_NEEDS(limit) \
