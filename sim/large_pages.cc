@@ -12,8 +12,8 @@ namespace {
 
 constexpr uintptr_t kPage = 2 << 20;
 
-// Bytes of address space that malloc takes at once; only those in use cost memory. Allocations
-// beyond have small pages.
+// Address space that malloc takes at once; used pages alone cost memory. Further allocations have
+// small pages.
 constexpr int kHeap = 512 << 20;
 
 }  // namespace
@@ -25,7 +25,7 @@ void PreferLargePages() {
   const auto begin = reinterpret_cast<uintptr_t>(sbrk(0));
   void* const some = malloc(kPage);
   if (some == nullptr) return;
-  *static_cast<volatile char*>(some) = 0;  // else the compiler would leave the call out
+  *static_cast<volatile char*>(some) = 0;  // keeps the compiler from dropping the call
   free(some);
   mallopt(M_TOP_PAD, 0);
   const auto end = reinterpret_cast<uintptr_t>(sbrk(0));

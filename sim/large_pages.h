@@ -1,14 +1,12 @@
 // Memory in large pages, for programs that simulate large networks.
 //
-// A network of a thousand hosts is looked at all over the place: each event wants a few bytes of
-// another switch, frame or NIC. With pages of 4 KiB a third of the time goes by while the processor
-// looks up where these are.
+// Events of a thousand hosts touch memory everywhere: with 4 KiB pages a third of the time goes to
+// TLB misses.
 #pragma once
 
 namespace tokamak::sim {
 
-// Asks the system to back what is allocated from now on by large pages. Does nothing where it has
-// none; nothing but speed depends on it. At the beginning of main.
+// Asks for large pages from now on; without them only slower. Call first in main.
 void PreferLargePages();
 
 }  // namespace tokamak::sim

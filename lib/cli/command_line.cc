@@ -43,7 +43,7 @@ constexpr char kFooter[] =
     "Errors are one line on standard error; with --json that is {\"error\": CODE, \"message\": TEXT}.\n"
     "Control characters, and bytes that are not UTF-8, are printed as \\xHH; JSON has the latter as \\xHH, too.";
 
-// Returns a command that its package enters and runs as a whole, without a daemon.
+// Without a daemon.
 template <typename OwnFlags>
 Command OfPackage(const char* name, void (*add)(CLI::App& app, OwnFlags& own),
                   int (*run)(const OwnFlags& own, bool json)) {

@@ -1,5 +1,5 @@
-// The table of tok's commands, and the flags of every command. `tok help` prints them; man pages
-// and completion are generated from that (lib/cli/pages/help_pages.py).
+// The table of tok's commands, and the flags of every command. Man pages and completion come from
+// `tok help` (lib/cli/pages/help_pages.py).
 #pragma once
 
 #include <vector>
@@ -10,10 +10,9 @@
 
 namespace tokamak::cli {
 
-// Returns all commands in the order of the help.
+// In the help's order.
 std::vector<Command> AllCommands();
 
-// Enters everything into `app`, which writes to `flags` and to the commands' own.
 void DescribeCommandLine(CLI::App& app, Flags& flags, const std::vector<Command>& commands);
 
 }  // namespace tokamak::cli

@@ -13,7 +13,7 @@ namespace {
 
 struct HelpFlags {
   std::string command;
-  const CLI::App* app = nullptr;  // all of tok's command line
+  const CLI::App* app = nullptr;
 };
 
 void AddHelp(CLI::App& help, HelpFlags& own) {

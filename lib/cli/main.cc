@@ -30,7 +30,6 @@
 namespace tokamak::cli {
 namespace {
 
-// Runs a command that needs a daemon.
 int Talk(const Flags& flags, const Command& command, const Command::RunWithDaemon& run) {
   const auto socket = FindSocket(flags, command.socket ? command.socket() : "");
   if (!socket.ok()) return Fail(flags, socket.status(), 2);
@@ -38,7 +37,7 @@ int Talk(const Flags& flags, const Command& command, const Command::RunWithDaemo
   const Interruption interruption([&] {
     const absl::Status taken_back = undo.Interrupt();
     if (command.is_endless) return;
-    if (isatty(STDERR_FILENO) == 1) std::cerr << "\r\033[K";  // a progress bar may stand there
+    if (isatty(STDERR_FILENO) == 1) std::cerr << "\r\033[K";  // over a progress bar
     const std::string left =
         taken_back.ok() ? "" : absl::StrCat("; something is left half done: ", taken_back.message());
     PrintError(flags.json, absl::CancelledError(absl::StrCat("interrupted", left)));
@@ -50,7 +49,7 @@ int Talk(const Flags& flags, const Command& command, const Command::RunWithDaemo
   return run({*client, undo, flags, *socket});
 }
 
-// Completes the parsed flags. Later commands are given in other folders, so paths become absolute.
+// Makes paths absolute, for later commands in other folders.
 absl::Status Complete(Flags& flags) {
   std::error_code error;
   flags.state = std::filesystem::absolute(flags.state, error).lexically_normal().string();
@@ -62,15 +61,15 @@ absl::Status Complete(Flags& flags) {
   return absl::OkStatus();
 }
 
-// Opens descriptors 0 to 2 if our parent closed them: no file of ours must be taken for standard
-// output. Writing to it still fails.
+// Opens closed descriptors 0 to 2, lest a file of ours be taken for standard output. Writing there
+// still fails.
 void OccupyStandardDescriptors() {
   int opened = 0;
   while (opened >= 0 && opened <= STDERR_FILENO) opened = open("/dev/null", O_RDONLY);
   if (opened > STDERR_FILENO) close(opened);
 }
 
-// Works also before the flags are parsed.
+// Also before the flags are parsed.
 bool WantsJson(int argc, char** argv) {
   return std::any_of(argv, argv + argc, [](const char* argument) { return std::strcmp(argument, "--json") == 0; });
 }
@@ -83,7 +82,7 @@ int Run(int argc, char** argv) {
   DescribeCommandLine(app, flags, commands);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::Success& asked) {  // for help or the version
+  } catch (const CLI::Success& asked) {  // help or version
     return app.exit(asked);
   } catch (const CLI::ParseError& error) {
     flags.json = WantsJson(argc, argv);
@@ -107,7 +106,7 @@ int Main(int argc, char** argv) {
   int code = 1;
   try {
     code = Run(argc, argv);
-  } catch (const std::exception& error) {  // of a library: our mistake, but the user gets a line
+  } catch (const std::exception& error) {  // of a library
     PrintError(WantsJson(argc, argv), absl::InternalError(absl::StrCat("unexpected error: ", error.what())));
   }
   return FinishOutput(WantsJson(argc, argv), code);

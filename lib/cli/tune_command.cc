@@ -29,7 +29,7 @@ absl::StatusOr<std::string> FindPeerSocket(const Flags& flags, const tune::Comma
   return cluster->nodes[peer - 1].socket;
 }
 
-// The context's client is of the node that pulls, or, with --serve, is pulled from.
+// The context's client is the puller's, or, with --serve, the holder's.
 absl::Status Measure(const CommandContext& context, const tune::CommandFlags& own, const tune::LinkSettings& settings,
                      const std::string& peer_socket) {
   const bool json = context.flags.json;

@@ -27,7 +27,7 @@ namespace tokamak::daemon {
 
 namespace {
 
-constexpr absl::Duration kTouchStep = absl::Seconds(1);  // between two lines about the progress
+constexpr absl::Duration kTouchStep = absl::Seconds(1);  // between progress lines
 constexpr base::Duration kTouchLimit = base::Seconds(120);
 
 static_assert(kLongestCounterName + sizeof("rail0_") <= client::kMaxName, "a device's counters fit into a reply");
@@ -57,8 +57,7 @@ void LogPeerChange(const directory::NodeId& peer, node::PeerChange change) {
   }
 }
 
-// A later life of a node has a higher number, also after a restart of the machine: microseconds of
-// the calendar.
+// Grows from life to life, across reboots: calendar microseconds.
 uint64_t NewIncarnation() { return static_cast<uint64_t>(os::UnixNanoseconds()) / 1000; }
 
 }  // namespace
@@ -79,8 +78,8 @@ absl::Status Daemon::Open(const std::function<bool()>& stop_asked) {
     if (!trace.ok()) return trace.status();
     trace_ = *std::move(trace);
   }
-  // Devices and socket first: conflicts show before the memory is touched, which takes seconds.
-  // Peers find us only after that.
+  // Devices and socket first: conflicts show before touching memory, which takes seconds; peers
+  // find us only after.
   if (absl::Status status = OpenDevices(); !status.ok()) return status;
   auto clients = ClientServer::Listen(loop_, options_.socket, {options_.socket_access, {}, kHelloDeadline});
   if (!clients.ok()) return clients.status();
@@ -122,7 +121,7 @@ absl::Status Daemon::OpenMemory(const std::function<bool()>& stop_asked) {
 }
 
 absl::Status Daemon::Touch(const os::SharedMemory& memory, const std::function<bool()>& stop_asked) {
-  // Huge pages are certain only once they are touched; and they are few.
+  // Huge pages are certain only once touched; and few.
   const bool to_the_end = memory.page_size() > static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const base::Time limit = loop_.Now() + kTouchLimit;
   size_t done = 0;
@@ -239,7 +238,7 @@ std::shared_ptr<const HttpHosts> Daemon::OwnHosts() const {
   return hosts;
 }
 
-// Requests before the loop runs wait for it.
+// Requests wait for the loop to run.
 absl::Status Daemon::ServeHttp() {
   if (!options_.http.has_value()) return absl::OkStatus();
   desk_ = std::make_unique<LoopDesk>(loop_);

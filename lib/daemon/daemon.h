@@ -1,9 +1,9 @@
-// Daemon is tokd without its main: shared memory, devices, a machine (lib/node/machine.h) on real
+// Daemon is tokd without main: shared memory, devices, a machine (lib/node/machine.h) on real
 // loops, and the clients' socket.
 //
 //   SharedMemory, Rails -> Machine -> ClientServer
 //
-// Thread rule: the control loop's thread, which runs the loop that it is given.
+// Thread rule: the control loop's thread.
 #pragma once
 
 #include <functional>
@@ -30,36 +30,32 @@
 
 namespace tokamak::daemon {
 
-// After this time the daemon is ready even without the directory: its own programs are served.
+// Then the daemon is ready even without the directory: its own programs are served.
 constexpr base::Duration kJoinPatience = base::Seconds(3);
 
 class Daemon final {
  public:
-  // Opens everything. An error says in one line what is wrong and what to do; nothing is left
-  // behind. Enters the directory once the loop runs; one that is out of reach is tried again and
-  // again.
-  // Touching much memory takes seconds: `stop_asked` is polled meanwhile, and ends the start
-  // (kCancelled).
+  // Opens everything, or nothing on error, which says in one line what to do. The running loop
+  // enters the directory, retrying. `stop_asked` is polled while memory is touched, for seconds; it
+  // ends the start with kCancelled.
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(os::EpollLoop& loop, const DaemonOptions& options,
                                                        const std::function<bool()>& stop_asked);
   ~Daemon();
 
-  // Reports the directory's answers, on the loop. OK, the last one: the node is in it.
-  // kAlreadyExists: another live node has its name. Else the reason why it is not in it after
-  // kJoinPatience.
+  // Reports the directory's answers, on the loop. OK, the last: in. kAlreadyExists: another live
+  // node has the name. Else why it is out after kJoinPatience.
   void OnStanding(std::function<void(const absl::Status&)> told);
 
-  // With --evacuate first hands the objects put here over to other nodes. Leaves the directory,
-  // takes no more clients, waits at most options.drain for peers that still read from us or lack
-  // bytes that we sent; then runs `done`. Destroy the daemon after.
+  // With --evacuate hands its objects over first. Leaves the directory, takes no more clients,
+  // waits at most options.drain for peers that still read from us or lack bytes sent; then runs
+  // `done`. Destroy the daemon after.
   void Drain(std::function<void()> done);
 
-  // Takes over the options that may change while it runs: drain, evacuate and the programs' quota.
-  // Ignores the others.
+  // Applies drain, evacuate and the programs' quota only.
   void Reload(const DaemonOptions& options);
 
   node::Node& node() { return machine_->node(); }
-  // The log of --trace; null: none.
+  // Null without --trace.
   base::PhaseLog* phases() { return trace_ == nullptr ? nullptr : &trace_->log(); }
 
  private:
@@ -75,7 +71,7 @@ class Daemon final {
   absl::Status ServeClients();
   std::shared_ptr<const HttpHosts> OwnHosts() const;
   absl::Status ServeHttp();
-  // Leaves the devices' counts empty: they may have to be read from the kernel.
+  // Leaves out device counts, which the kernel may have to read.
   NodeSnapshot SnapshotWithoutDevices() const;
   NodeSnapshot Snapshot() const;
   node::NodeNumbers SayNumbers() const;
@@ -85,20 +81,20 @@ class Daemon final {
   const HeapTrimmer trimmer_;
   uint64_t incarnation_ = 0;
   base::NoTrace no_trace_;
-  std::unique_ptr<TraceFile> trace_;  // null: none
+  std::unique_ptr<TraceFile> trace_;
   std::unique_ptr<os::SharedMemory> memory_;
-  std::string pages_;  // of the memory: for the log, once all is open
+  std::string pages_;  // for the log, once all is open
   std::unique_ptr<Rails> rails_;
   std::unique_ptr<node::Machine> machine_;
   std::unique_ptr<SessionContext> session_context_;
   std::unique_ptr<ClientServer> clients_;
-  absl::Status standing_;  // the directory's last answer
+  absl::Status standing_;
   std::function<void(const absl::Status&)> on_standing_;
   base::Timer patience_;
   base::Pending evacuation_;
   base::Time began_;
   bool draining_ = false;
-  // For --http; null without it. The server's threads ask the desk, which is closed first.
+  // Null without --http. The server's threads ask the desk, which is closed first.
   std::unique_ptr<LoopDesk> desk_;
   std::unique_ptr<StatusSite> site_;
   std::unique_ptr<HttpServer> http_;

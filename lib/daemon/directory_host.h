@@ -10,9 +10,8 @@
 
 namespace tokamak::daemon {
 
-// After a restart the directory takes `lease` to learn who holds what. `loop` and `link`, the first
-// engine's, must outlive it.
-// Thread rule: the control loop.
+// A restarted directory takes `lease` to learn who holds what. `loop` and `link`, the first
+// engine's, must outlive it. Thread rule: the control loop.
 absl::StatusOr<std::unique_ptr<node::DirectoryHost>> OpenDirectory(os::EpollLoop& loop, node::EngineLink& link,
                                                                    const DirectoryChoice& choice, base::Duration lease,
                                                                    base::Random random);

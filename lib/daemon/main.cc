@@ -25,8 +25,7 @@
 namespace tokamak::daemon {
 namespace {
 
-// Returns SIGTERM, SIGINT and SIGHUP as a descriptor. Blocks them before any thread starts, so that
-// no other thread takes them.
+// Returns SIGTERM, SIGINT and SIGHUP as a descriptor; blocks them before any thread starts.
 os::FileDescriptor TakeSignals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -35,11 +34,11 @@ os::FileDescriptor TakeSignals() {
   sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);  // a file that may not grow (ulimit -f) is an error of its writer
+  signal(SIGXFSZ, SIG_IGN);  // a file beyond ulimit -f is its writer's error
   return os::FileDescriptor(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
-// Returns true if a signal to end is pending: while the daemon starts, nobody reads the descriptor.
+// True if a signal to end is pending: the start does not read the descriptor.
 bool StopAsked() {
   sigset_t waiting;
   sigpending(&waiting);
@@ -86,7 +85,7 @@ int Main(int argc, char** argv) {
               << std::endl;
   });
 
-  // SIGHUP reads the flags again. The first other signal drains; a second one ends at once.
+  // SIGHUP reloads. The first other signal drains; a second ends at once.
   Reload reload(argc, argv, flags);
   const os::FdWatch watch = loop.Watch(signals.get(), EPOLLIN, [&](uint32_t) {
     signalfd_siginfo info{};
@@ -120,7 +119,7 @@ int main(int argc, char** argv) {
   const tokamak::daemon::TextLog text_log(argv[0]);
   try {
     return tokamak::daemon::Main(argc, argv);
-  } catch (const std::exception& error) {  // of a library: our mistake, but the user gets a line
+  } catch (const std::exception& error) {  // of a library
     std::cerr << "tokd: unexpected error: " << error.what() << std::endl;
     return 1;
   }

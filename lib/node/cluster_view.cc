@@ -32,7 +32,7 @@ base::Pending ClusterView::Look(Callback done) {
   return asker;
 }
 
-// Nobody waits any more. The view under way is incomplete, and not shown to others.
+// Nobody waits: the incomplete view is not shown.
 void ClusterView::Stop() {
   if (step_ == Step::kAskingNodes) viewed_at_.reset();
   step_ = Step::kIdle;
@@ -108,7 +108,7 @@ void ClusterView::Answered(size_t place, const absl::StatusOr<absl::Span<const u
   AskNext();
 }
 
-// In a task of its own: no callback runs inside Look.
+// No callback runs inside Look.
 void ClusterView::TellSoon() {
   step_ = Step::kTelling;
   telling_ = needs_.loop.Post([this] { Tell(); });

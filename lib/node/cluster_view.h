@@ -1,15 +1,14 @@
 // ClusterView asks every node of the cluster for its numbers: first the directory for the nodes,
-// then all of them at once. Any node can show the whole cluster.
+// then all of them at once.
 //
 //   idle --Look--> directory is asked --> nodes are asked --> answered, and good for a moment
 //
-// All askers share one question; its result also serves who comes within kGoodFor of its end. A
-// node that does not answer is suspected, and one that the directory has not heard of for its lease
-// is silent: both are shown with what the directory knows. While the directory is away, the nodes
-// that it named last are asked.
+// Askers share one question, and its result for kGoodFor. A node without an answer is suspected,
+// one that the directory has not heard of for its lease is silent: both are shown as the directory
+// knows them. While the directory is away, its last nodes are asked.
 //
-// Bounds: a look ends within kDirectoryDeadline + kNodesDeadline; at most kMaxAsked nodes are
-// asked, in order of name, kAtOnce at once. Thread rule: the node's control loop.
+// Bounds: kDirectoryDeadline + kNodesDeadline for a look; kMaxAsked nodes, in order of name,
+// kAtOnce at once. Thread rule: the control loop.
 #pragma once
 
 #include <cstddef>
@@ -34,8 +33,8 @@ namespace tokamak::node {
 
 enum class NodeState : uint8_t {
   kAlive = 0,
-  kSuspected = 1,  // it did not answer
-  kSilent = 2,     // the directory has not heard of it for its lease
+  kSuspected = 1,
+  kSilent = 2,  // unheard of by the directory for its lease
 };
 
 class ClusterView final {
@@ -49,22 +48,22 @@ class ClusterView final {
   struct Entry {
     directory::NodeInfo node;
     NodeState state = NodeState::kAlive;
-    base::Duration unheard_for;          // since it answered, or the directory heard of it
-    std::optional<NodeNumbers> numbers;  // none: it did not answer with any
+    base::Duration unheard_for;  // since it, or the directory, heard
+    std::optional<NodeNumbers> numbers;
   };
   struct View {
-    bool located = false;      // true if the directory answered; else the nodes are those that it named last
+    bool located = false;      // true if the directory answered; else its last nodes
     std::vector<Entry> nodes;  // by name
   };
   using Callback = std::function<void(const View&)>;  // valid during the call
 
-  // All references must outlive it.
+  // Must outlive it.
   struct Needs {
     base::EventLoop& loop;
     directory::Directory& directory;
     transport::Caller& nodes;  // of the service kNumbers
     const directory::NodeInfo& self;
-    std::function<NodeNumbers()> own;  // this node's numbers
+    std::function<NodeNumbers()> own;
   };
 
   explicit ClusterView(Needs needs) : needs_(std::move(needs)) {}
@@ -76,7 +75,6 @@ class ClusterView final {
 
  private:
   enum class Step : uint8_t { kIdle, kAskingDirectory, kAskingNodes, kTelling };
-  // Somebody who waits; on the list until answered or dropped.
   struct Asker final : base::Handle {
     Asker(ClusterView& v, Callback d) : view(&v), done(std::move(d)) {}
     ~Asker() override;
@@ -97,10 +95,10 @@ class ClusterView final {
 
   const Needs needs_;
   Step step_ = Step::kIdle;
-  View view_;                                   // the last, or the one being made
-  std::optional<base::Time> viewed_at_;         // the end of the last
-  std::vector<directory::RosterEntry> roster_;  // the directory's last answer
-  base::Time named_at_;                         // when it came
+  View view_;                                   // the last, or under way
+  std::optional<base::Time> viewed_at_;         // the last's end
+  std::vector<directory::RosterEntry> roster_;  // the last answer
+  base::Time named_at_;
   base::Pending directory_call_;
   std::vector<base::Pending> calls_;  // to the nodes in view_
   size_t next_ = 0;                   // of the nodes in view_

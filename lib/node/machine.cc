@@ -10,7 +10,6 @@ namespace {
 
 constexpr base::Duration kDrainStep = base::Milliseconds(20);
 
-// Numbers of the streams of random numbers.
 enum Stream : uint64_t { kGenerations = 1, kNode = 2, kDirectory = 3, kFirstEngine = 16 };
 
 void CallOn(EngineLoop* own, absl::FunctionRef<void()> call) { own == nullptr ? call() : own->CallOn(call); }
@@ -56,7 +55,7 @@ absl::Status Machine::OpenEngines(MachineParts& parts, const MachineOptions& opt
   return absl::OkStatus();
 }
 
-// The order matters: first no peer touches the store any more; then the users of the links may go.
+// First no peer touches the store any more; then the links' users go.
 Machine::~Machine() {
   StopEngines();
   node_.reset();
@@ -85,7 +84,7 @@ void Machine::CheckDrained() {
   drain_timer_ = control_.RunAfter(kDrainStep, [this] { CheckDrained(); });
 }
 
-// Bytes copied into messages are no longer pinned, but the peers may not have them yet.
+// Messages hold bytes that are unpinned but not yet with the peers.
 void Machine::DrainEngines() {
   drain_timer_ = control_.RunAt(drain_until_, [this] { drained_(); });
   engines_to_drain_ = engines_.size();

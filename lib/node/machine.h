@@ -1,15 +1,13 @@
-// Machine is one whole node (store, engines, directory and node), assembled once for all worlds, on
-// loops that it is given.
-//
-// tokd, the simulated cluster, benchmarks and tests differ only in their loops, memory and devices:
+// Machine is one whole node (store, engines, directory and node), assembled alike for all worlds,
+// on given loops.
 //
 //   arena -> Store      rails (devices) -> engines (EngineHost and EngineLink) -> directory -> Node
 //
-// The first engine shares the control loop, so that a small object takes the short way: its get
-// runs to completion on one thread. The other engines are for bulk, each on a loop of its own.
+// Worlds differ only in loops, memory and devices. The first engine shares the control loop: a
+// small get runs to completion on one thread. The others, for bulk, have loops of their own.
 //
-// They are made in the order in which they need each other and dropped in reverse. Thread rule: the
-// control loop's thread. Only set-up and tear-down, here, cross to the engines' threads.
+// Dropped in reverse order. Thread rule: the control loop's thread; only set-up and tear-down cross
+// to the engines'.
 #pragma once
 
 #include <functional>
@@ -32,39 +30,36 @@
 
 namespace tokamak::node {
 
-// The loop that an engine lives on.
 class EngineLoop {
  public:
   virtual ~EngineLoop() = default;
 
   virtual base::EventLoop& loop() = 0;
 
-  // Runs `call` on the loop and returns when it has run.
+  // Runs `call` on the loop and waits for its end.
   virtual void CallOn(absl::FunctionRef<void()> call) = 0;
 
-  // Ends the loop: none of its tasks runs afterwards.
   virtual void Stop() = 0;
 };
 
-// The directory of a node, and the service that it may have for other nodes.
+// A node's directory, and its service for other nodes, if any.
 class DirectoryHost {
  public:
   virtual ~DirectoryHost() = default;
   virtual directory::Directory& directory() = 0;
 
-  // Registers the directory's service with `node`; does nothing unless the directory is served
-  // here.
+  // Registers the directory's service with `node`, if served here.
   virtual void Serve(Node& node) = 0;
 };
 
-// The parts of a machine. All references must outlive it.
+// Must outlive the machine.
 struct MachineParts {
   base::EventLoop& control;
-  std::vector<std::unique_ptr<EngineLoop>> bulk;  // none: the first engine moves everything
+  std::vector<std::unique_ptr<EngineLoop>> bulk;  // none: the first engine moves all
   absl::Span<uint8_t> arena;                      // 64-byte aligned, known to all rails
   absl::Span<const transport::Rail> rails;        // of the first engine; used during Assemble only
   absl::Span<const transport::Rail> bulk_rails;   // of the others; may be the same
-  // Opens the directory, given the first engine and a stream of random numbers of this life.
+  // Opens the directory, given the first engine and this life's random stream.
   std::function<absl::StatusOr<std::unique_ptr<DirectoryHost>>(EngineLink&, base::Random)> directory;
   base::Trace& trace;
 };
@@ -74,28 +69,26 @@ struct MachineOptions {
   store::Options store;
   verbs::Address listen;  // engine i listens on port + i; port 0: any
   transport::EndpointOptions endpoint;
-  size_t max_engine_calls = kMaxEngineCalls;  // of each engine; fewer in tests of the bound
+  size_t max_engine_calls = kMaxEngineCalls;  // of each engine; fewer in tests
   uint64_t seed = 1;                          // differs for each life of each node
 };
 
 class Machine final {
  public:
-  // An error says in one line what is wrong and what to do; nothing is left behind. The node joins
-  // the directory only with Start.
+  // Leaves nothing behind on error, which says in one line what to do. Only Start joins the
+  // directory.
   static absl::StatusOr<std::unique_ptr<Machine>> Assemble(MachineParts parts, const MachineOptions& options);
   ~Machine();
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
-  // See Node::Start.
   void Start(std::function<void(const absl::Status&)> answered) { node_->Start(std::move(answered)); }
 
-  // Leaves the directory and waits, at most `limit`, for peers that still read from us or have not
-  // yet all that we sent them; then runs `done`. Drop the machine after.
+  // Leaves the directory, waits at most `limit` for peers that still read from us or lack what we
+  // sent, then runs `done`. Drop the machine after.
   void Drain(base::Duration limit, std::function<void()> done);
 
-  // Ends transfers and connections, so that peers see them disconnect, and the engines' loops.
-  // Nothing is sent or received afterwards.
+  // Ends transfers, connections (peers see a disconnect) and the engines' loops.
   void StopEngines();
 
   store::Store& store() { return *store_; }
@@ -115,7 +108,7 @@ class Machine final {
   struct Engine {
     Engine(base::EventLoop& control, size_t max_calls) : link(control, max_calls) {}
 
-    std::unique_ptr<EngineLoop> own;  // null: the first, which shares the control loop
+    std::unique_ptr<EngineLoop> own;  // null: the control loop
     EngineLink link;
     std::unique_ptr<EngineHost> host;
   };

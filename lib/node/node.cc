@@ -96,7 +96,7 @@ void Node::PinFor(Served& served, uint64_t pin, const base::ObjectVersion& versi
   }
   const std::optional<store::Location> here = store_.Find(version.id);
   if (!here.has_value() || here->generation != version.generation) {
-    membership_.Recheck(version);  // the peer believes that it is here
+    membership_.Recheck(version);  // the peer believes it here
     return served.engine->Pinned(pin, absl::NotFoundError("the object is not here any more"));
   }
   const absl::StatusOr<store::Location> place = store_.Acquire(version.id, served.owner);
@@ -109,7 +109,7 @@ void Node::PinFor(Served& served, uint64_t pin, const base::ObjectVersion& versi
 
 void Node::UnpinFor(Served& served, uint64_t pin) {
   const auto found = served.pins.find(pin);
-  if (found == served.pins.end()) return;  // the pin was refused
+  if (found == served.pins.end()) return;  // refused pin
   CHECK(store_.Release(found->second, served.owner).ok());
   served.pins.erase(found);
 }
@@ -192,7 +192,6 @@ base::Pending Node::Answer(const BringAllRequest& request, const CallRouter::Rep
   return nullptr;
 }
 
-// A program of another node wants the objects here.
 base::Pending Node::Answer(const PushRequest& request, const CallRouter::Reply& reply) {
   const directory::Host& host = reply.peer().ip;
   if (!brought_.MayTake(host, request.ids.size())) {
@@ -229,9 +228,8 @@ base::Pending Node::HandleNumbersCall(absl::Span<const uint8_t> request, const C
   return nullptr;
 }
 
-// A peer pulled this content, or is brought it now, and the directory has not entered it. As long
-// as this node is not fenced, it learns of each deletion from now on and has it reach the peer.
-// Returns for how long; nullopt: it does not vouch.
+// For a content that a peer pulled, or is brought, unentered: while not fenced, this node has each
+// deletion reach the peer. Returns for how long; nullopt: not vouched for.
 std::optional<base::Duration> Node::VouchFor(const base::ObjectVersion& version, const verbs::Address& node,
                                              base::Duration lifetime) {
   const std::optional<base::Time> until = membership_.DeletionsReachUntil(version);
@@ -240,7 +238,7 @@ std::optional<base::Duration> Node::VouchFor(const base::ObjectVersion& version,
   return std::min(*until - loop_.Now(), lifetime - options_.membership.directory_deadline);
 }
 
-// Returns nullopt if this content is not here.
+// nullopt: another content, or none.
 std::optional<store::Location> Node::PlaceOf(const base::ObjectVersion& version) const {
   const std::optional<store::Location> here = store_.Find(version.id);
   return here.has_value() && here->generation == version.generation ? here : std::nullopt;
@@ -251,9 +249,9 @@ bool Node::MayBring(const store::Location& here) const {
          here.data_size + here.metadata_size + BringAnswer::kBesideContents <= object_caller_.max_call_size();
 }
 
-// A peer that is brought an object announces it at once. If the directory is away just then, the
-// copy goes, and may be brought again: a longer promise would have deletions wait for a node that
-// has left. The peer is promised less by a deadline of the directory: clocks differ.
+// A brought object is announced at once; with the directory away the copy goes: a longer promise
+// would have deletions wait for a departed node. The peer is promised less by a deadline: clocks
+// differ.
 base::Duration Node::VouchLifetime(bool brings) const {
   const bool entered_soon = brings && !membership_.directory_away();
   return entered_soon ? options_.membership.directory_deadline * 3 : VouchOptions(options_).lifetime;
@@ -312,15 +310,15 @@ base::Pending Node::BeginDelete(const base::ObjectId& id, DeleteCallback done) {
           "nothing was deleted: the directory is away, so the holders are not known; try again"));
     });
   }
-  // An object put a moment ago is announced first: a directory that has just begun cannot delete
-  // what it does not know.
+  // Announces a fresh object first: a directory that has just begun cannot delete what it does not
+  // know.
   if (const auto here = store_.Find(id); here.has_value() && membership_.IsUnannounced({id, here->generation})) {
     membership_.Recheck({id, here->generation});
   }
   return std::make_unique<ObjectDelete>(DeleteNeeds(), id, std::move(done));
 }
 
-// By the end of its lease and grace a node has announced its copy, or is fenced.
+// Past lease and grace a node has announced its copy, or is fenced.
 VouchedCopies::Options Node::VouchOptions(const NodeOptions& options) {
   VouchedCopies::Options vouch;
   vouch.deadline = options.membership.directory_deadline;
@@ -380,7 +378,7 @@ base::Pending Node::Locate(const base::ObjectId& id, base::Duration wait, Locate
 }
 
 void Node::Drop(const base::ObjectVersion& version, const absl::Status& why) {
-  // A version that only lost its id to another content may come back if that one is deleted.
+  // A version that only lost its id may come back once the other content is deleted.
   if (!absl::IsAlreadyExists(why)) {
     dropped_.Remember(version);
     vouched_.Drop(version);

@@ -1,13 +1,10 @@
 // Node joins a store of objects, a directory of who holds them, and the engines that move them.
 //
-// It answers the programs of its machine (gets that pull what is missing, deletes that reach every
-// holder) and serves its peers (pins for their pulls, calls). It names no implementation and runs
-// on one loop, in a daemon as in a simulation.
+// It answers its machine's programs (gets, deletes) and its peers (pins, calls), on one loop, and
+// names no implementation. Its promises: docs/consistency.md.
 //
 //   Get -> store (here?) -> PullTable -> directory, Peers -> EngineLink -> transport -> Seal
 //       -> the get's answer
-//
-// Its promises: docs/consistency.md.
 //
 // Thread rule: the control loop. No callback runs inside the call that asked for it.
 #pragma once
@@ -53,7 +50,7 @@ namespace tokamak::node {
 struct NodeOptions {
   directory::NodeId id;
   uint64_t incarnation = 1;
-  std::string device;  // shown to people
+  std::string device;
   MembershipOptions membership;
   PeersOptions peers;
   PullOptions pulls;
@@ -61,12 +58,12 @@ struct NodeOptions {
 };
 
 struct GetOptions {
-  base::Duration timeout;  // zero: only objects that are here now
+  base::Duration timeout;  // zero: only objects here now
   transport::Protocol protocol = transport::Protocol::kAuto;
-  bool local_only = false;  // true if missing objects are not pulled
+  bool local_only = false;
 };
 
-// One object of a get: its place, pinned once for the asking owner, or why it is missing.
+// An object's place, pinned once for the asking owner, or why it is missing.
 struct GetResult {
   base::ObjectId id;
   std::optional<store::Location> location;
@@ -79,40 +76,36 @@ class Node final : public Copies {
   using DeleteCallback = std::function<void(absl::StatusOr<uint32_t>)>;  // copies deleted
   using LocateCallback = directory::Directory::LocateCallback;
 
-  // All must outlive the node. At least one engine, each open already. Their hosts must be dropped
-  // before the node: until then they may touch the store.
+  // All must outlive the node. Engines: at least one, open, with hosts dropped before the node:
+  // they touch the store.
   Node(base::EventLoop& loop, store::Store& store, directory::Directory& directory, std::vector<EngineLink*> engines,
        base::Random random, base::Trace& trace, const NodeOptions& options);
   ~Node() override;
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  // Enters the directory, trying again after errors; `answered` runs with each answer until the
-  // node is in.
+  // Enters the directory, retrying; `answered` runs with each answer until it is in.
   void Start(std::function<void(const absl::Status&)> answered);
 
-  // Leaves the directory, so that no new peer asks for our objects, and from now on refuses gets
-  // and puts. Running transfers go on.
+  // Leaves the directory and refuses gets and puts from now on. Running transfers go on.
   void Leave(std::function<void(const absl::Status&)> left);
 
-  // Answers when all of `ids` are here and sealed, when the missing ones can never come, or at the
-  // time-out. Results are in the order of `ids`. Dropping the handle ends the get and gives back
-  // its pins.
+  // Answers when all `ids` are sealed here, the missing ones can never come, or at the time-out;
+  // results in the order of `ids`. Dropping the handle gives back its pins.
   [[nodiscard]] base::Pending Get(absl::Span<const base::ObjectId> ids, const GetOptions& options, store::Owner who,
                                   GetCallback done);
 
-  // Brings the object to this node as a get does, without a pin for any owner; with `pin` it stays
-  // here (Store::PinHere). Ignores quotas.
+  // Brings the object here without a pin for any owner; with `pin` it stays (Store::PinHere).
+  // Ignores quotas.
   [[nodiscard]] base::Pending Prefetch(const base::ObjectId& id, const GetOptions& options, bool pin,
                                        std::function<void(const absl::Status&)> done);
 
-  // Has node `to` bring the objects to itself. kNotFound: there is no such node. kInvalidArgument:
-  // it is this one. kResourceExhausted: kMaxPushes are under way.
+  // Has node `to` bring the objects to itself. kNotFound: no such node. kInvalidArgument: this one.
+  // kResourceExhausted: kMaxPushes are under way.
   [[nodiscard]] base::Pending Push(const directory::NodeId& to, PushRequest request, ObjectPush::Callback done);
 
   // Deletes the object on every node. kNotFound: nobody has it. kUnavailable: the directory, or a
-  // node that may hold a copy, cannot be asked; the text says which. Deletions of different owners
-  // take turns (deletes.h).
+  // possible holder, cannot be asked; the text says which. Owners take turns (deletes.h).
   [[nodiscard]] base::Pending Delete(const base::ObjectId& id, store::Owner who, DeleteCallback done) {
     return deletes_.Add(id, who, std::move(done));
   }
@@ -120,41 +113,37 @@ class Node final : public Copies {
     return Delete(id, prefetcher_, std::move(done));
   }
 
-  // Answers when the directory has accepted `version` as the content of its id; call it in the task
-  // that seals `version` here. In each error `version` was dropped. kAlreadyExists: the id has
-  // another content. kUnavailable: the directory cannot be asked. kResourceExhausted: the directory
-  // has no room for another object.
+  // Answers when the directory has accepted `version` for its id; call it in the task that seals
+  // it. Each error drops it. kAlreadyExists: the id has another content. kUnavailable: the
+  // directory cannot be asked. kResourceExhausted: it has no room.
   [[nodiscard]] base::Pending Confirm(const base::ObjectVersion& version,
                                       std::function<void(const absl::Status&)> done);
 
-  // Hands what was put on this node over to others, for at most `limit`. The node keeps nothing for
-  // others meanwhile; from shortly before the end on it takes no puts. See Evacuation.
+  // Hands this node's puts over to others within `limit`, meanwhile keeping nothing for others and,
+  // near the end, taking no puts. See Evacuation.
   [[nodiscard]] base::Pending Evacuate(base::Duration limit, Evacuation::Callback progress, Evacuation::Callback done);
 
-  // Asks the directory who holds `id`, waiting up to `wait` for a holder to appear. Reports at once
-  // that the directory is away; a directory that does not answer in time counts as away.
+  // Asks the directory who holds `id`, waiting up to `wait` for a holder. Reports at once that the
+  // directory is away, as is one that does not answer in time.
   [[nodiscard]] base::Pending Locate(const base::ObjectId& id, base::Duration wait, LocateCallback done);
 
-  // Asks for all nodes of the cluster.
   [[nodiscard]] base::Pending Nodes(directory::Directory::NodesCallback done) {
     return directory_.Nodes(options_.membership.directory_deadline, std::move(done));
   }
 
-  // The same with the numbers of each, see ClusterView.
+  // With the numbers of each, see ClusterView.
   [[nodiscard]] base::Pending LookAtCluster(ClusterView::Callback done) { return cluster_.Look(std::move(done)); }
-  // Sets the source of this node's numbers; until then it has none to show.
+  // Sets the source; until then there are none to show.
   void SayNumbers(std::function<NodeNumbers()> own) { own_numbers_ = std::move(own); }
 
-  // Objects pinned for peers now; a draining daemon waits until there are none.
   size_t pins_of_peers() const;
-  // Pins given to peers that take an object, since the node began.
+  // Since the node began.
   uint64_t pins_of_peers_total() const { return pins_of_peers_total_; }
 
-  // Returns a sealed object, data and then metadata, to be copied for a peer that this node's
-  // directory has just entered as coming, or that this node vouches for. Valid until the next task.
-  // Empty: not here.
+  // Returns a sealed object, data then metadata, for a peer entered as coming or vouched for. Valid
+  // until the next task. Empty: not here.
   absl::Span<const uint8_t> ContentsForPeer(const base::ObjectVersion& version);
-  // Calls of ContentsForPeer that found the object.
+  // Successful calls of ContentsForPeer.
   uint64_t brought_to_peers_total() const { return brought_to_peers_total_; }
 
   CallRouter& call_router() { return call_router_; }
@@ -166,7 +155,7 @@ class Node final : public Copies {
   const GetLatency& latency() const { return latency_; }
   const NodeOptions& options() const { return options_; }
 
-  // Copies: for membership.
+  // Copies:
   bool StaysEntered(const base::ObjectVersion& version) const override {
     return pulls_.IsComing(version) || vouched_.Contains(version);
   }
@@ -178,7 +167,7 @@ class Node final : public Copies {
   }
 
  private:
-  // The objects that one engine's peers have pinned.
+  // Objects pinned by one engine's peers.
   struct Served {
     EngineLink* engine = nullptr;
     store::Owner owner{};
@@ -218,7 +207,7 @@ class Node final : public Copies {
   uint64_t pins_of_peers_total_ = 0;
   uint64_t brought_to_peers_total_ = 0;
   static constexpr size_t kMaxCarriedOn = 64;
-  // Each has a call open at its peer, which serves kMaxCallsServed at once.
+  // Each holds one of the kMaxCallsServed calls at its peer.
   static constexpr size_t kMaxPushes = 32;
 
   base::Pending BeginDelete(const base::ObjectId& id, DeleteCallback done);
@@ -228,7 +217,7 @@ class Node final : public Copies {
 
   size_t pushes_ = 0;  // under way
   base::FairShare<directory::Host> brought_{ObjectPush::kMaxBrought};
-  size_t evacuations_ = 0;  // under way
+  size_t evacuations_ = 0;
   base::Answers answers_;
   DroppedVersions dropped_;
   LocationCache places_;
@@ -241,7 +230,7 @@ class Node final : public Copies {
   ClusterView cluster_;
   VouchedCopies vouched_;
   PullTable pulls_;
-  Deletes deletes_;                                          // of programs
+  Deletes deletes_;
   std::map<base::ObjectVersion, base::Pending> carried_on_;  // deletions that the directory had forgotten
 };
 

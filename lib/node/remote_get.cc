@@ -37,7 +37,7 @@ void RemoteGet::Pulled(size_t index, const absl::Status& status) {
   --pulling_;
   failures_[index] = status;
   failed_ = failed_ || !status.ok();
-  // No pull is under way, and some object can never come: waiting longer would not help.
+  // No pull runs, and some object can never come.
   if (pulling_ == 0 && failed_) AnswerAt(loop_.Now());
 }
 

@@ -1,7 +1,7 @@
 // RemoteGet is one get of a program: it waits on the store for all of its objects while the missing
 // ones are pulled.
 //
-// Thread rule: the node's control loop.
+// Thread rule: the control loop.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@ namespace tokamak::node {
 
 class RemoteGet final : public base::Handle {
  public:
-  // References must outlive it. Starts at once; `done` runs once, later. Counts its duration in
-  // `latency` for each object that it found.
+  // References must outlive it. `done` runs once, later. Counts its duration in `latency` per
+  // object found.
   RemoteGet(base::EventLoop& loop, store::Store& store, PullTable& pulls, GetLatency& latency,
             absl::Span<const base::ObjectId> ids, const GetOptions& options, store::Owner who, Node::GetCallback done);
 
@@ -38,7 +38,7 @@ class RemoteGet final : public base::Handle {
   const GetOptions options_;
   const store::Owner who_;
   Node::GetCallback done_;
-  Few<std::unique_ptr<PullTable::Waiter>> waiters_;  // by index; nullptr: not being pulled
+  Few<std::unique_ptr<PullTable::Waiter>> waiters_;  // nullptr: no pull
   Few<absl::Status> failures_;                       // by index
   size_t pulling_ = 0;
   bool failed_ = false;

@@ -31,7 +31,7 @@ Host& Cluster::Add(const HostOptions& host_options) {
 }
 
 void Cluster::Crash(size_t i) {
-  // The wire goes first: engines that end in order would say goodbye.
+  // The wire first: engines that end in order say goodbye.
   const verbs::Address address = hosts_[i]->address;
   network.Partition({address});
   hosts_[i].reset();
@@ -47,7 +47,7 @@ bool Cluster::RunUntil(const std::function<bool()>& done, base::Duration limit) 
 }
 
 void Cluster::Settle() {
-  RunFor(base::Microseconds(1));  // the node learns of what was just sealed
+  RunFor(base::Microseconds(1));  // the node learns of fresh seals
   const bool settled = RunUntil([this] {
     return std::all_of(hosts_.begin(), hosts_.end(), [](const auto& host) {
       return host == nullptr || (host->node().membership().joined() && host->node().membership().behind() == 0);

@@ -1,8 +1,5 @@
 // Cluster is a whole cluster in virtual time: hosts (host.h) on one network. The first serves the
 // directory.
-//
-// Breaches (wrong bytes, a second answer, a pin that is left) are reported to `on_wrong` of the
-// options.
 #pragma once
 
 #include <cstdint>
@@ -36,15 +33,17 @@ struct ClusterOptions {
   size_t directory_waiting = directory::LocalOptions().waiting;
   size_t directory_tombstones = directory::LocalOptions().tombstones;
   size_t max_engine_calls = node::kMaxEngineCalls;
-  std::function<void(const std::string&)> on_wrong;  // null: a breach ends the program
+  std::function<void(const std::string&)> on_wrong;  // Reports breaches (wrong bytes, a second
+                                                     // answer, a pin left); null: one ends the
+                                                     // program.
   NetworkMaker network = MakeSimNetwork;
   uint32_t most_hosts = NetworkOptions().hosts;
   std::optional<HostCosts> costs;      // of every host; null: only copies take processor time
-  std::string registration = "arena";  // on_demand, cached (lib/transport/memory/registration.h)
+  std::string registration = "arena";  // or on_demand, cached (lib/transport/memory/registration.h)
 
   ClusterOptions() {
     link.picoseconds_per_byte = 80;
-    pulls.short_way = 64 << 10;  // objects are small here, and engines for bulk need some
+    pulls.short_way = 64 << 10;  // small objects, some for bulk engines
   }
 };
 
@@ -57,8 +56,8 @@ class Cluster final {
   Host& operator[](size_t i) { return *hosts_[i]; }
   size_t size() const { return hosts_.size(); }
 
-  // The machine loses its power, without a goodbye. Restart gives it a later life, with an empty
-  // store, perhaps at another address.
+  // A power loss, without goodbye. Restart: a later life, with an empty store, perhaps another
+  // address.
   void Crash(size_t i);
   void Restart(size_t i, const std::string& ip = "");
   bool alive(size_t i) const { return hosts_[i] != nullptr; }
@@ -66,32 +65,30 @@ class Cluster final {
   bool RunUntil(const std::function<bool()>& done, base::Duration limit = base::Seconds(120));
   void RunFor(base::Duration duration) { time.RunFor(duration); }
 
-  // Runs until all nodes are in the directory, and it knows their objects.
+  // Runs until all are in the directory, with their objects.
   void Settle();
 
-  // Gets an object, waits for it, and gives its pins back.
+  // Gives the pins back.
   absl::Status Get(Host& host, const std::string& name, node::GetOptions options = {});
-  // Gets many. Returns their statuses, in their order.
+  // In order.
   std::vector<absl::Status> GetAll(Host& host, const std::vector<std::string>& names, node::GetOptions options = {});
   void Await(const std::shared_ptr<Got>& got, base::Duration limit = base::Seconds(120));
 
-  // Returns how many copies were deleted.
   absl::StatusOr<uint32_t> Delete(Host& host, const std::string& name);
 
-  // Checks that nothing is under way: no pins, pulls or lost objects, and every store is
-  // consistent.
+  // Checks that nothing is under way (pins, pulls, lost objects) and every store is consistent.
   void ExpectClean();
 
   void Wrong(const std::string& what) const;
 
-  // Returns the address of host i: 10.0.0.1 and up.
+  // Returns 10.0.0.1 and up.
   static std::string IpOf(uint32_t i);
 
   static constexpr size_t kMostPhases = 1 << 16;
 
   const ClusterOptions options;
   base::TraceHash hash;
-  base::PhaseLog phases{kMostPhases};  // of all nodes' pulls
+  base::PhaseLog phases{kMostPhases};
   base::BothTraces trace{hash, phases};
 
  private:

@@ -1,7 +1,7 @@
-// Host is one machine of a simulated cluster: a node (simulated_node.h) with a software NIC on the
-// cluster's network, and a program that puts and gets.
+// Host is one machine of a simulated cluster: a node (simulated_node.h), its software NIC, and a
+// program that puts and gets.
 //
-// An object's bytes follow from its id and generation, so every get can be judged on any node.
+// Bytes follow from id and generation: any node can judge a get.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +25,10 @@ class Cluster;
 
 struct HostOptions {
   uint64_t memory = 8 << 20;
-  bool cache = false;    // true if it may evict objects created on it
-  uint32_t engines = 1;  // for bulk; 0: the control loop's moves everything
+  bool cache = false;    // objects created on it may be evicted
+  uint32_t engines = 1;  // for bulk; 0: the control loop's moves all
 };
 
-// A get of a program: its answer, with its pins.
 struct Got {
   bool done = false;
   base::Time done_at;
@@ -54,7 +53,6 @@ class Host final {
   void Release(const Got& got);
   bool Has(const std::string& object) const { return store().Contains(base::ObjectId::FromName(object)); }
 
-  // Returns true if the bytes at `location` are those of that content.
   bool IsRight(const base::ObjectId& id, const store::Location& location) const;
 
   // ---- the machine
@@ -62,22 +60,22 @@ class Host final {
   store::Store& store() const { return machine().store(); }
   node::Node& node() const { return machine().node(); }
   node::EngineLink& link(size_t i = 0) { return machine().link(i); }
-  // Returns the directory that it serves to all; nullptr except on the first host.
+  // Returns nullptr except on the first host.
   directory::LocalDirectory* served() const { return node_->served(); }
 
-  // Return sums over engines.
+  // Over all engines.
   uint64_t transfers_pulled(transport::Protocol protocol) const;
   uint64_t transfers_served() const;
 
-  // Ends the program: peers see its connections close.
+  // Peers see its connections close.
   void EndEngines() { machine().StopEngines(); }
 
-  // Ends in order, as a daemon does that hands over first what it keeps: `evacuated` runs when that
-  // is done, `drained` when nobody needs the machine any more. Programs may go on.
+  // Ends as a daemon with --evacuate: `evacuated` runs when all is handed over, `drained` when
+  // nobody needs the machine. Programs may go on.
   [[nodiscard]] base::Pending Leave(base::Duration limit, node::Evacuation::Callback evacuated,
                                     std::function<void()> drained);
 
-  // Stops its processors from now on, each for this long. Arrivals and due timers wait meanwhile.
+  // Stops its processors now, each for this long; arrivals and due timers wait.
   struct Freezes {
     base::Duration control, engines, device;
   };
@@ -113,7 +111,7 @@ class Host final {
   std::unique_ptr<verbs::ProtectionDomain> domain_;
   std::unique_ptr<transport::Registration> registration_;
   std::unique_ptr<SimulatedNode> node_;
-  std::vector<base::Timer> freezes_;  // until they begin
+  std::vector<base::Timer> freezes_;
 };
 
 }  // namespace tokamak::sim

@@ -1,7 +1,5 @@
-// SimulatedNode assembles a node (lib/node/machine.h) in virtual time: its engines' loops, and the
+// SimulatedNode assembles a node (lib/node/machine.h) in virtual time, with engine loops and the
 // directory, which one node serves to the others.
-//
-// Its maker brings memory, devices and the control loop, and is a program of it.
 #pragma once
 
 #include <cstdint>
@@ -21,17 +19,17 @@
 namespace tokamak::sim {
 
 struct SimulatedNodeOptions {
-  uint32_t engines = 1;  // for bulk; 0: the control loop's moves everything
-  CopySpeed copying;     // of the engines
+  uint32_t engines = 1;  // for bulk; 0: the control loop's moves all
+  CopySpeed copying;
   bool serves_directory = false;
   directory::LocalOptions served;
-  verbs::Address directory;  // of the node that serves it
+  verbs::Address directory;  // of its server
   node::MachineOptions machine;
 };
 
 class SimulatedNode final {
  public:
-  // The arguments must outlive it. Errors: those of Machine::Assemble.
+  // Arguments must outlive it. Errors: those of Machine::Assemble.
   static absl::StatusOr<std::unique_ptr<SimulatedNode>> Assemble(VirtualTime& time, base::EventLoop& control,
                                                                  absl::Span<uint8_t> arena,
                                                                  absl::Span<const transport::Rail> rails,
@@ -41,7 +39,7 @@ class SimulatedNode final {
   node::Machine& machine() { return *machine_; }
   const node::Machine& machine() const { return *machine_; }
 
-  // Returns nullptr if another node serves it.
+  // Returns nullptr if another node's.
   directory::LocalDirectory* served() const { return served_; }
 
   const std::vector<base::EventLoop*>& engine_loops() const { return engine_loops_; }

@@ -8,12 +8,12 @@ namespace {
 using base::Duration;
 
 // Bytes on the wire.
-constexpr uint64_t kPacket = 82;  // preamble, headers, check sums and gap around a payload
-constexpr uint64_t kReth = 16;    // of a WRITE's first packet, and of a READ's request
-constexpr uint64_t kAeth = 4;     // of the first and last packet that answer a READ
+constexpr uint64_t kPacket = 82;  // preamble, headers, check sums and gap
+constexpr uint64_t kReth = 16;    // of a WRITE's first packet, and of a READ request
+constexpr uint64_t kAeth = 4;     // of a READ response's first and last packet
 constexpr uint64_t kImmediate = 4;
 
-// Messages of the transport: docs/transport.md.
+// docs/transport.md
 constexpr uint64_t kHeader = 64;
 constexpr uint64_t kTransfer = kHeader + 16;           // with the generation
 constexpr uint64_t kTransferByWrite = kTransfer + 16;  // and the puller's memory
@@ -21,7 +21,7 @@ constexpr uint64_t kTransferByWrite = kTransfer + 16;  // and the puller's memor
 // Eager pulls.
 constexpr uint64_t kCopiedAtOnce = 256 * 1024;  // bytes of a task, base::kMaxCopyPerTask
 constexpr uint64_t kChunksPerCompletion = 16;   // SendRing
-constexpr uint64_t kChunksPerCredit = 32;       // messages that give back slots, Credits
+constexpr uint64_t kChunksPerCredit = 32;       // messages that return slots, Credits
 
 uint64_t RoundUp(uint64_t value, uint64_t unit) { return (value + unit - 1) / unit; }
 
@@ -36,7 +36,7 @@ class Pull final {
  private:
   // ---- the network
 
-  // Returns the bytes of all packets of one message, with `extra` bytes of headers more than usual.
+  // `extra`: header bytes.
   uint64_t WireBytes(uint64_t message, uint64_t extra) const {
     const uint64_t packets = std::max<uint64_t>(1, RoundUp(message, path_.mtu));
     return RoundUp(message, 4) * 4 + packets * kPacket + extra;
@@ -47,10 +47,8 @@ class Pull final {
   Duration OnCable(uint64_t bytes) const {
     return Duration::Picoseconds(path_.picoseconds_per_byte) * static_cast<int64_t>(bytes);
   }
-  // From the start of the last byte to its end: the switch stores the largest packet, both cables
-  // delay.
+  // From the last byte's start to its end: the switch stores the largest packet, both cables delay.
   Duration Behind(uint64_t largest) const { return OnCable(largest) + path_.delay * 2; }
-  // A message alone, from one NIC to the other.
   Duration Message(uint64_t bytes) const { return OnCable(WireBytes(bytes, 0)) + Behind(LargestPacket(bytes)); }
 
   // ---- the hosts
@@ -65,17 +63,16 @@ class Pull final {
   Duration RegisterUnlessArena() const { return path_.arena ? Duration() : Register(); }
   Duration Deregister() const { return costs_.deregistration + costs_.deregistration_page * Pages(); }
   int64_t Pages() const { return static_cast<int64_t>(RoundUp(size_, kHostPage)); }
-  // A message is read, and its slot posted again.
+  // Read, and its slot posted again.
   Duration Receive() const { return costs_.completion + costs_.post; }
-  // A request that our own NIC does at once: it binds a window, or takes it back.
+  // Our own NIC binds or unbinds at once.
   Duration Window() const { return costs_.post + costs_.completion; }
 
   // ---- a pull
 
-  // Requests of READ or WRITE, and how many of them are posted together at first.
+  // READs or WRITEs, and those posted together at first.
   uint64_t Requests() const { return RoundUp(size_, path_.chunk_size); }
   uint64_t FirstRequests() const { return std::min(Requests(), path_.chunks_in_flight); }
-  // The time until the owner is free to answer.
   Duration Ask(uint64_t message) const { return costs_.post + Message(message) + Receive(); }
 
   const uint64_t size_;
@@ -83,17 +80,17 @@ class Pull final {
   const PullPath& path_;
 };
 
-// The owner copies as many chunks as a task may and posts them together; they cross the network;
-// the puller copies each: three stages, each of which works while it has something to do.
+// Three stages at once: the owner copies a task's chunks and posts them together, the network, the
+// puller's copies.
 Duration Pull::Eager() const {
   const uint64_t body = path_.slot_size - kHeader;
   const uint64_t chunks = RoundUp(size_, body);
   const uint64_t together = (kCopiedAtOnce - path_.slot_size) / body + 1;
   const Duration asked = Ask(kTransfer);
-  Duration owner = asked;   // when it has posted all chunks so far
-  Duration sent;            // when the last of them has left its NIC
+  Duration owner = asked;   // when it has posted all so far
+  Duration sent;            // when the last has left its NIC
   Duration arrived;         // and reached the other
-  Duration puller = asked;  // when it has copied all of them so far
+  Duration puller = asked;  // when it has copied all so far
   for (uint64_t first = 0; first < chunks; first += together) {
     const uint64_t end = std::min(chunks, first + together);
     const uint64_t bytes = std::min(size_, end * body) - first * body;
@@ -113,25 +110,24 @@ Duration Pull::Eager() const {
   return puller;
 }
 
-// The puller asks, hears the place, READs, and reports that it is done.
 Duration Pull::Read() const {
   const Duration told = RegisterUnlessArena() + costs_.post + Message(kHeader) + Receive();
   const Duration requested =
       RegisterUnlessArena() + Posts(FirstRequests()) + OnCable(kPacket + kReth) + Behind(kPacket + kReth);
-  Duration answers = Ask(kTransfer) + told + requested;  // when they have left the owner, so far
-  Duration puller;                                       // when it has seen their completions
+  Duration answers = Ask(kTransfer) + told + requested;
+  Duration puller;
   for (uint64_t request = 0; request < Requests(); ++request) {
     const uint64_t part = std::min(path_.chunk_size, size_ - request * path_.chunk_size);
     answers = answers + OnCable(WireBytes(part, 2 * kAeth));
     puller = std::max(puller, answers + Behind(LargestPacket(part))) + costs_.completion;
-    if (request + path_.chunks_in_flight < Requests()) puller = puller + costs_.post;  // the next one
+    if (request + path_.chunks_in_flight < Requests()) puller = puller + costs_.post;
   }
   const Duration closed = path_.arena ? Duration() : Deregister();
   return puller + closed + costs_.post;
 }
 
-// The puller opens its memory, by a window of its arena, and asks; the owner WRITEs; the last
-// packet notifies the puller, which closes its memory.
+// The puller opens its memory by a window, and asks; the owner WRITEs; the last packet notifies the
+// puller, which closes it.
 Duration Pull::Write() const {
   const Duration posted = RegisterUnlessArena() + Posts(FirstRequests());
   const Duration written =

@@ -31,7 +31,7 @@ class CostedCompletions final : public verbs::CompletionQueue {
   const base::Duration each_;
 };
 
-// State that all parts of a device share, of no one loop.
+// Shared by a device's parts, on no one loop.
 struct Host {
   HostCosts costs;
   RunningLoop running;
@@ -56,7 +56,7 @@ class CostedRegion final : public verbs::MemoryRegion {
   uint32_t lkey() const override { return free_->lkey(); }
   uint32_t rkey() const override { return free_->rkey(); }
 
-  // Counts pages as if the region began with one: its real place differs from run to run.
+  // As if the region began a page: its real place differs from run to run.
   static int64_t Pages(const verbs::MemoryRegion& region) {
     return static_cast<int64_t>((region.length() + kHostPage - 1) / kHostPage);
   }
@@ -91,7 +91,7 @@ class CostedQueuePair final : public verbs::QueuePair {
   }
 
  private:
-  // The NIC below knows only its own regions.
+  // The NIC below knows its own regions.
   verbs::PostResult PostBinds(absl::Span<const verbs::SendRequest> requests) {
     std::vector<verbs::SendRequest> below(requests.begin(), requests.end());
     for (verbs::SendRequest& request : below) {

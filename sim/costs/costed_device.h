@@ -1,15 +1,12 @@
 // CostedDevice is another device, with the host's cost of each call in front of it.
 //
-// A request is posted, and a completion read, on the loop of the completion queue: that loop spends
-// the time, and then the request reaches the NIC, or the completion is read. A queue pair's batch
-// reaches the NIC when all of it is made, as with one doorbell. Registering and deregistering may
-// happen on any thread, so the wiring tells whose task runs. The NIC's own loop spends nothing.
+// Posts and completions cost the completion queue's loop, then reach the NIC or the reader; a batch
+// reaches it when all is made, as by one doorbell. Registrations cost the loop whose task runs. The
+// NIC's own loop spends nothing.
 //
-// Copies are no calls of a device: base::Copy tells its loop of each, and the loop knows the time
-// (EventLoop::SpendOnCopy, CopySpeedOf below). So a message that is read in place, as a header,
-// costs nothing, and one that is copied is not charged twice.
-//
-// A SharedReceiveQueue is that of the device below, and costs nothing.
+// Copies: base::Copy tells its loop (EventLoop::SpendOnCopy, CopySpeedOf), so a message read in
+// place is free, and a copied one charged once. SharedReceiveQueues are the device's below, and
+// free.
 #pragma once
 
 #include <functional>
@@ -22,14 +19,12 @@
 
 namespace tokamak::sim {
 
-// Returns the loop whose task runs, or null outside of tasks: setting up a world takes no time of
-// it.
+// Null outside of tasks: setting up takes no time.
 using RunningLoop = std::function<base::EventLoop*()>;
 
 std::unique_ptr<verbs::Device> WithCosts(std::unique_ptr<verbs::Device> device, const HostCosts& costs,
                                          RunningLoop running);
 
-// Returns the speed for the loops of such a host.
 CopySpeed CopySpeedOf(const HostCosts& costs);
 
 }  // namespace tokamak::sim

@@ -33,7 +33,6 @@ constexpr Figure kTimes[] = {
     {"client_round_trip", &HostCosts::client_round_trip},
 };
 
-// Reads a figure in `unit`, and its source.
 std::string ReadFigure(JsonObject& preset, const char* key, const char* unit) {
   if (!preset.Has(key)) {
     preset.error().Note(preset.PlaceOf(key), absl::StrCat("this figure is missing; give its ", unit, " and source"));

@@ -9,13 +9,13 @@
 namespace tokamak::sim {
 
 struct AttachPoint {
-  std::string host;       // its name in the topology
+  std::string host;       // in the topology
   std::string interface;  // of this machine
-  std::string network;    // the path of its network namespace; empty: this process's own
-  int descriptor = -1;    // used instead of an interface: a socket whose datagrams are frames
+  std::string network;    // path of its network namespace; empty: this process's
+  int descriptor = -1;    // in place of an interface: a socket whose datagrams are frames
 
-  // Parses "host0=eth0", "host0=eth0@NETWORK", "host0=fd:7". NETWORK is a name (`ip netns`), a
-  // process's id, or a path. kInvalidArgument names the remedy.
+  // Parses "host0=eth0", "host0=eth0@NETWORK", "host0=fd:7"; NETWORK: a name (`ip netns`), pid or
+  // path. kInvalidArgument names the remedy.
   static absl::StatusOr<AttachPoint> Parse(absl::string_view text);
 };
 

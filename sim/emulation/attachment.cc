@@ -59,12 +59,12 @@ void Attachment::ReadFrames() {
   if (!entering_.empty() && !handed_.exchange(true)) time_.Hand([this] { EnterAll(); });
 }
 
-// Returns false if the ring is full; `enters_` is raised when that has changed.
+// False: the ring is full; `enters_` is raised when that changes.
 bool Attachment::PushEntering() {
   if (unentered_.empty()) return true;
   if (!entering_.Push(std::move(unentered_))) {
-    // The ring may have been emptied just before. (The exchanges here and in EnterAll see each
-    // other, so one of both threads goes on.)
+    // It may just have been emptied. (The exchanges here and in EnterAll see each other: one thread
+    // goes on.)
     stopped_.exchange(true);
     if (!entering_.Push(std::move(unentered_))) return false;
     stopped_ = false;
@@ -73,7 +73,7 @@ bool Attachment::PushEntering() {
   return true;
 }
 
-// Counts a failure. Returns whether there was none.
+// Counts a failure. True: none.
 bool Attachment::Take(OutsideDevice::Result result) {
   switch (result) {
     case OutsideDevice::Result::kDone:
@@ -102,7 +102,7 @@ bool Attachment::Take(OutsideDevice::Result result) {
   return false;
 }
 
-// A frame that the device does not take now is the first one next time.
+// A frame not taken now is the first next time.
 void Attachment::WriteFrames() {
   while (!unwritten_.empty() || leaving_.Pop(&unwritten_)) {
     const OutsideDevice::Result result = device_->Write(unwritten_);
@@ -114,15 +114,14 @@ void Attachment::WriteFrames() {
 }
 
 void Attachment::EnterAll() {
-  handed_.exchange(false);  // and so sees what was pushed before it was set
+  handed_.exchange(false);  // sees what was pushed before it was set
   lag_.Add(time_.lag());
   Bytes bytes;
   while (!HeldUp() && entering_.Pop(&bytes)) Enter(bytes);
   if (!room_.armed() && stopped_.exchange(false)) enters_->Raise();
 }
 
-// Returns whether the next frame may find no room at the host's link; then EnterAll runs again when
-// some frames have left.
+// True if the host's link may lack room for a frame; EnterAll then runs again later.
 bool Attachment::HeldUp() {
   if (room_.armed()) return true;
   if (port_->queued() + kLeastQueue / 2 <= queue_) return false;
@@ -155,7 +154,7 @@ void Attachment::OnArrived(const ArrivedFrame& frame) {
   lag_.Add(time_.lag());
   if (frame.corrupt) {
     ++counters_.damaged;
-    // Ethernet's check sum shows the damage to the card
+    // Ethernet's check sum shows the card the damage
     if (ReadFrameHead(frame.bytes).kind != FrameKind::kRoce) return;
     DamageRoce(frame.bytes);
   }

@@ -60,7 +60,7 @@ Emulation::~Emulation() { Stop(); }
 
 absl::Status Emulation::Attach(const AttachPoint& point) {
   const Topology& topology = fabric_->topology();
-  uint32_t number = 0;  // of the host's first interface
+  uint32_t number = 0;  // its first interface
   for (const Topology::Host& host : topology.hosts) {
     if (host.name != point.host) {
       number += static_cast<uint32_t>(host.addresses.size());

@@ -1,7 +1,7 @@
 // Emulation is a simulated fabric in real time with hosts outside, and reports each second what it
 // did and how late it was.
 //
-// Thread rule: the loop's thread, which does not run before Start and after Stop.
+// Thread rule: the loop's thread; it stands still before Start and after Stop.
 #pragma once
 
 #include <cstdint>
@@ -28,26 +28,23 @@ namespace tokamak::sim {
 
 struct EmulationOptions {
   uint64_t seed = 1;
-  uint64_t queue = 1 << 20;                           // bytes that wait at a host's link, of each priority
-  base::Duration lag_bound = base::Milliseconds(10);  // beyond it the emulation reports that it is late
+  uint64_t queue = 1 << 20;                           // bytes at a host's link, of each priority
+  base::Duration lag_bound = base::Milliseconds(10);  // beyond: late, and reported
 };
 
 class Emulation final {
  public:
-  // `time` and `out` must outlive it. Errors name what an operator can do.
+  // `time` and `out` must outlive it. Errors name a remedy.
   static absl::StatusOr<std::unique_ptr<Emulation>> Build(RealTime& time, const Topology& topology,
                                                           absl::Span<const AttachPoint> points,
                                                           const EmulationOptions& options, std::ostream& out);
   ~Emulation();
 
-  // Reads and writes devices, and reports, from now on.
   void Start();
   void Stop();
 
-  // Returns all counters.
   nlohmann::json Summary();
 
-  // Prints the last lines: the totals, and those of each host.
   void PrintSummary();
 
  private:

@@ -41,7 +41,7 @@ void DamageRoce(absl::Span<uint8_t> frame) {
 bool CompleteChecksum(absl::Span<uint8_t> frame, uint32_t start, uint32_t offset) {
   if (start > frame.size() || frame.size() - start < 2 || offset > frame.size() - start - 2) return false;
   const uint16_t sum = InternetChecksum(frame.subspan(start));
-  // 0 means that there is none (RFC 768); for TCP it is the same number.
+  // 0 means none (RFC 768); in TCP both are one number.
   base::StoreBig16(&frame[start + offset], sum == 0 ? 0xffff : sum);
   return true;
 }

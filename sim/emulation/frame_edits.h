@@ -1,5 +1,5 @@
-// FrameEdits change the bytes of an outside host's frame: congestion marks, damage, and check sums
-// that the host's kernel left to a network card that is not there.
+// FrameEdits change an outside host's frame: congestion marks, damage, and check sums that its
+// kernel left to a network card.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@
 
 namespace tokamak::sim {
 
-// Sets the congestion mark (RFC 3168: CE) and corrects the header's check sum (RFC 1624). The frame
-// must be of kind kRoce or kIpv4. RoCE's ICRC does not cover the mark.
+// Sets CE (RFC 3168) and corrects the header's check sum (RFC 1624). Requires kRoce or kIpv4. The
+// ICRC does not cover CE.
 void MarkCongestion(absl::Span<uint8_t> frame);
 
-// Makes the ICRC of a frame of kind kRoce wrong. UDP's check sum is cleared, or the kernel would
-// drop the frame before the NIC could count it.
+// Makes a kRoce frame's ICRC wrong, and clears UDP's check sum, lest the kernel drop it before the
+// NIC.
 void DamageRoce(absl::Span<uint8_t> frame);
 
-// Puts in the check sum over all bytes from `start` on, `offset` bytes behind that, where the sum
-// of the pseudo header stands. Returns false, changing nothing, if the frame is too short for them.
+// Puts the check sum of all from `start` on at `offset` behind it, where the pseudo header's sum
+// stands. False, changing nothing: the frame is too short.
 [[nodiscard]] bool CompleteChecksum(absl::Span<uint8_t> frame, uint32_t start, uint32_t offset);
 
-// Returns the Internet's check sum (RFC 1071) of `bytes`.
+// RFC 1071's.
 uint16_t InternetChecksum(absl::Span<const uint8_t> bytes);
 
 }  // namespace tokamak::sim

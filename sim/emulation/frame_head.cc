@@ -13,8 +13,8 @@ namespace {
 
 constexpr uint32_t kLeastIpv4 = 20;
 constexpr uint32_t kUdpHeader = 8;
-constexpr uint32_t kArpLength = 28;        // of IPv4 over Ethernet
-constexpr uint32_t kArpTarget = 24;        // offset of the address that is asked for, or answered to
+constexpr uint32_t kArpLength = 28;        // IPv4 over Ethernet
+constexpr uint32_t kArpTarget = 24;        // offset of the address asked for, or answered to
 constexpr uint64_t kArpKind = 0x00010800;  // hardware Ethernet, protocol IPv4
 constexpr uint8_t kFirstMulticast = 224;
 
@@ -32,7 +32,7 @@ FrameKind ReadArp(absl::Span<const uint8_t> arp, OutsideFrame* frame) {
   return FrameKind::kArp;
 }
 
-// Ports of fragments do not count, since only the first has them: so all take one way.
+// Ignores ports of fragments, which only the first has: all take one way.
 FrameKind ReadIpv4(absl::Span<const uint8_t> ip, OutsideFrame* frame) {
   if (ip.size() < kLeastIpv4) return FrameKind::kMalformed;
   const uint32_t header = (ip[0] & 0xfu) * 4;

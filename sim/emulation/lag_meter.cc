@@ -26,7 +26,7 @@ LagMeter::Lag LagMeter::Counts::Read() const {
   Lag lag;
   lag.samples = samples;
   lag.most = most;
-  const uint64_t above = samples / 100;  // the most above the percentile
+  const uint64_t above = samples / 100;  // most samples above the percentile
   uint64_t seen = 0;
   for (uint32_t i = kBuckets; i-- > 0;) {
     seen += buckets[i];
@@ -39,7 +39,7 @@ LagMeter::Lag LagMeter::Counts::Read() const {
 
 uint32_t LagMeter::BucketOf(uint64_t picoseconds) {
   if (picoseconds < kSteps) return static_cast<uint32_t>(picoseconds);
-  const int power = 63 - __builtin_clzll(picoseconds);  // 3 or more
+  const int power = 63 - __builtin_clzll(picoseconds);  // at least 3
   const auto step = static_cast<uint32_t>(picoseconds >> (power - 3)) - kSteps;
   return static_cast<uint32_t>(power - 2) * kSteps + step;
 }

@@ -1,8 +1,7 @@
-// LagMeter records by how much an emulation was late: the most, and the 99th percentile, since it
-// began and since the last report.
+// LagMeter records an emulation's lag: maximum and 99th percentile, since its begin and since the
+// last report.
 //
-// Samples are counted in steps of an eighth of a power of two, so a percentile is exact to 12.5 %
-// (rounded up) and memory does not depend on their number.
+// Steps of an eighth of a power of two: exact to 12.5 % (rounded up), in constant memory.
 #pragma once
 
 #include <array>
@@ -20,16 +19,15 @@ class LagMeter final {
     base::Duration percentile99;
   };
 
-  // Counts a negative lag, which clocks of different steps may show, as none.
+  // Counts a negative lag, of clocks with different steps, as none.
   void Add(base::Duration lag);
 
   Lag Total() const { return total_.Read(); }
 
-  // Returns the lag since the last call.
   Lag TakeRecent();
 
  private:
-  static constexpr uint32_t kSteps = 8;  // of a power of two
+  static constexpr uint32_t kSteps = 8;  // per power of two
   static constexpr uint32_t kBuckets = 64 * kSteps;
 
   struct Counts {

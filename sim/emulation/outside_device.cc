@@ -26,12 +26,12 @@ namespace {
 
 constexpr int kOn = 1;
 constexpr int kSocketBuffer = 4 << 20;
-// virtio_net_hdr of linux/virtio_net.h, which C++ cannot include.
+// virtio_net_hdr of linux/virtio_net.h, no C++.
 struct OffloadHeader {
   static constexpr uint8_t kNeedsChecksum = 1;
 
   uint8_t flags = 0;
-  uint8_t segments = 0;  // 0: this is one packet
+  uint8_t segments = 0;  // 0: one packet
   uint16_t header_length = 0;
   uint16_t segment_size = 0;
   uint16_t checksum_start = 0;
@@ -66,7 +66,7 @@ ifreq RequestFor(const std::string& interface) {
   return request;
 }
 
-// Gives a new interface the largest MTU, or checks that of an existing one, and brings it up.
+// Gives a new interface the largest MTU, or checks an existing one's; brings it up.
 absl::Status SetUp(const std::string& interface, bool is_new) {
   const os::FileDescriptor any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq request = RequestFor(interface);
@@ -87,7 +87,6 @@ absl::Status SetUp(const std::string& interface, bool is_new) {
   return absl::OkStatus();
 }
 
-// Maps the errno of a failed read or write.
 OutsideDevice::Result ResultOfErrno() {
   switch (errno) {
     case EAGAIN:
@@ -107,7 +106,7 @@ OutsideDevice::Result ResultOfErrno() {
 absl::StatusOr<std::unique_ptr<OutsideDevice>> OutsideDevice::Open(const AttachPoint& point) {
   if (point.descriptor >= 0) return OpenSocket(point.descriptor);
   if (point.network.empty()) return OpenInterface(point.interface);
-  // Opened by a thread that ends there: only root may go back to the machine's own network.
+  // A thread that ends there: only root may go back.
   absl::StatusOr<std::unique_ptr<OutsideDevice>> device;
   os::StartThread({"emulate-visit"}, [&] {
     const absl::Status entered = EnterNetwork(point.network);
@@ -138,7 +137,7 @@ absl::StatusOr<std::unique_ptr<OutsideDevice>> OutsideDevice::OpenInterface(cons
   ifreq request = RequestFor(interface);
   request.ifr_flags = IFF_TAP | IFF_NO_PI;
   if (ioctl(fd.get(), TUNSETIFF, &request) != 0) {
-    // The interface is no tap, or somebody else reads it.
+    // No tap, or read by another.
     if (!is_new && (errno == EINVAL || errno == EBUSY)) return OpenPackets(interface);
     return Failed(absl::StrCat("cannot make the tap ", interface));
   }

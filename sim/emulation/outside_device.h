@@ -1,6 +1,6 @@
 // OutsideDevice gives and takes the frames of a host outside. Three kinds:
 //
-//   tap      an interface that is made here, or that `ip tuntap` made: frames that the host sends
+//   tap      an interface made here, or by `ip tuntap`: frames that the host sends
 //            by it are read here. The host's kernel computes all check sums and makes no frame
 //            longer than the MTU.
 //   packets  any other interface, say one end of a veth pair whose other end the host has: frames
@@ -23,27 +23,27 @@
 
 namespace tokamak::sim {
 
-// The largest IP packet that the fabric carries: RoCE's with an MTU of 4096 and any headers.
+// Largest IP packet carried: RoCE's with an MTU of 4096 and any headers.
 constexpr uint32_t kOutsideMtu = 4188;
 
 class OutsideDevice final {
  public:
   enum class Result : uint8_t {
     kDone,
-    kNothing,  // no frame to read now; no room to write now
-    kTooLong,  // the frame was beyond kOutsideMtu, and is dropped
-    kUncut,    // the host's kernel left it to the card to cut the frame up; it is dropped
-    kFailed,   // the device does not take or give this frame; it is dropped
-    kGone,     // the device itself is gone
+    kNothing,  // no frame to read, or no room to write
+    kTooLong,  // beyond kOutsideMtu: dropped
+    kUncut,    // to be cut up by the card: dropped
+    kFailed,   // refused by the device: dropped
+    kGone,
   };
 
-  // Makes a tap if there is no such interface. Errors name what an operator can do.
+  // Makes a missing interface a tap. Errors name a remedy.
   static absl::StatusOr<std::unique_ptr<OutsideDevice>> Open(const AttachPoint& point);
 
-  // Readable when there is a frame, writable when one can be written.
+  // Readable with a frame, writable with room.
   int descriptor() const { return fd_.get(); }
 
-  // Reads or writes a whole frame, without waiting.
+  // Whole frames, without waiting.
   Result Read(std::vector<uint8_t>* frame);
   Result Write(absl::Span<const uint8_t> frame);
 
@@ -59,7 +59,7 @@ class OutsideDevice final {
   static absl::StatusOr<std::unique_ptr<OutsideDevice>> OpenPackets(const std::string& interface);
 
   const os::FileDescriptor fd_;
-  const bool has_header_;  // true if the kernel's virtio_net_hdr precedes each frame
+  const bool has_header_;  // virtio_net_hdr before each frame
   const std::string name_;
 };
 

@@ -12,11 +12,11 @@ class RealTime {
 
   virtual base::EventLoop& loop() = 0;
 
-  // Runs `task` on the loop's thread, at the present time; callable from any thread. Not cancelled:
-  // captured objects must live until the loop has stopped.
+  // Runs `task` on the loop's thread now, from any thread; cannot be cancelled: captured objects
+  // live until the loop has stopped.
   virtual void Hand(base::Task task) = 0;
 
-  // Returns by how much the present events are late. On the loop's thread only.
+  // Returns the lateness of present events. On the loop's thread only.
   virtual base::Duration lag() const = 0;
 };
 

@@ -11,7 +11,7 @@ namespace tokamak::sim {
 using nlohmann::json;
 
 absl::StatusOr<json> ParseJson(absl::string_view text) {
-  std::vector<std::set<std::string>> keys;  // of the objects around
+  std::vector<std::set<std::string>> keys;
   std::string twice;
   const auto look = [&](int, json::parse_event_t event, json& parsed) {
     switch (event) {

@@ -1,8 +1,7 @@
-// JsonObject reads the members of one object in a file that people write: a missing one keeps its
+// JsonObject reads one object's members in a file that people write: a missing one keeps its
 // default; a wrong, unknown or repeated one is an error with its place.
 //
-// All objects of a file share one JsonError, which keeps the first error, so a reader reads
-// everything and looks once.
+// A file's objects share one JsonError, which keeps the first: read all, look once.
 #pragma once
 
 #include <array>
@@ -20,7 +19,7 @@
 
 namespace tokamak::sim {
 
-// kInvalidArgument names the place that is no JSON, or the key that an object has twice.
+// kInvalidArgument names the place that is no JSON, or a key given twice.
 absl::StatusOr<nlohmann::json> ParseJson(absl::string_view text);
 
 class JsonError final {
@@ -34,30 +33,29 @@ class JsonError final {
 
 class JsonObject final {
  public:
-  // `place` is where it stands: "hosts[2]", or nothing for the whole file. The arguments must
-  // outlive it.
+  // `place`: "hosts[2]", or "" for the file. Arguments must outlive it.
   JsonObject(const nlohmann::json& value, std::string place, JsonError& error);
 
   bool Has(const char* key) const { return value_.is_object() && value_.contains(key); }
 
-  // Each changes `*value` only if the key is there and valid.
+  // Change `*value` only if the key is there and valid.
   void Read(const char* key, std::string* value);
   void Read(const char* key, uint64_t least, uint64_t most, uint32_t* value);
   void Read(const char* key, double* value);
   void Read(const char* key, Rate* value);            // "100Gb/s"
   void Read(const char* key, base::Duration* value);  // "1us"
-  void ReadSize(const char* key, uint64_t* value);    // bytes: a number, or "16MiB"
+  void ReadSize(const char* key, uint64_t* value);    // a number, or "16MiB"
   void Read(const char* key, std::vector<std::string>* value);
   void Read(const char* key, std::vector<uint64_t>* value);
 
-  // Returns the members of an array of objects, or an object; nothing if the key is missing.
+  // Empty: the key is missing.
   std::vector<JsonObject> Objects(const char* key);
   std::vector<JsonObject> ObjectIfAny(const char* key);
 
-  // Returns the value for the caller to read; null if it is missing.
+  // Null: missing.
   const nlohmann::json* Find(const char* key);
 
-  // Ends the reading of the object: members that were not asked for are unknown.
+  // Members not asked for are unknown, and errors.
   void Finish();
 
   std::string PlaceOf(const char* key) const;

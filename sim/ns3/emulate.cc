@@ -45,7 +45,7 @@ int Fail(ExitCode code, const absl::Status& status) {
   return code;
 }
 
-// Catches SIGINT and SIGTERM from now on, of this thread and those that it starts.
+// For this thread and those that it starts.
 os::FileDescriptor CatchEnd() {
   sigset_t signals;
   sigemptyset(&signals);

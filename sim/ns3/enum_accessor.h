@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// The accessor of an attribute that is an enumeration, kept as an int. In newer releases of ns-3
-// EnumValue and its relatives are templates of the type; a value made of an int is one of ints in
-// all releases.
+// The accessor of an attribute that is an enumeration, kept as an int: newer ns-3 has EnumValue as
+// a template of the type, older not.
 #pragma once
 
 #include "ns3/attribute-accessor-helper.h"

@@ -25,7 +25,7 @@ base::Time SimulatorNow() {
 
 }  // namespace
 
-// ns-3 has one simulator in a process, so this is one for all loops, too.
+// One for all loops, as ns-3 has one simulator.
 struct Ns3Loop::World {
   World();
   void Arm();
@@ -34,16 +34,16 @@ struct Ns3Loop::World {
   void StopAtLimit();
   void Forget();
 
-  Heap heap;  // the loops with tasks
+  Heap heap;  // loops with tasks
   uint64_t next_order = 0;
-  std::vector<base::Time> wake_ups;  // that ns-3 holds, the earliest last
-  ns3::Ptr<ns3::EventImpl> wake_up;  // one object for all of them
-  bool known = false;                // true if the simulator will report its destruction
+  std::vector<base::Time> wake_ups;  // held by ns-3, earliest last
+  ns3::Ptr<ns3::EventImpl> wake_up;  // shared by all
+  bool known = false;                // the simulator will report its destruction
 
-  bool in_task = false;                         // stays true if that task dropped its own loop
-  Ns3Loop* running = nullptr;                   // its task runs
-  base::Time now;                               // includes what it has spent
-  const std::function<bool()>* done = nullptr;  // while RunUntil runs
+  bool in_task = false;                         // also after the task dropped its own loop
+  Ns3Loop* running = nullptr;                   // running its task
+  base::Time now;                               // with what it has spent
+  const std::function<bool()>* done = nullptr;  // during RunUntil
   bool was_done = false;
   ns3::EventId stop;  // RunUntil at its limit
 };
@@ -56,7 +56,7 @@ class Ns3Loop::WakeUp final : public ns3::EventImpl {
 Ns3Loop::World::World() : wake_up(new WakeUp, false) {}
 
 Ns3Loop::World& Ns3Loop::world() {
-  static World& world = *new World;  // loops may be static, too
+  static World& world = *new World;  // never destroyed: loops may be static
   return world;
 }
 
@@ -120,7 +120,7 @@ bool Ns3Loop::InOrder::Before(const Ns3Loop* a, const Ns3Loop* b) const {
 
 void Ns3Loop::Update() {
   World& world = Ns3Loop::world();
-  if (world.running == this) return;  // RunFirst does it when the task has ended
+  if (world.running == this) return;  // RunFirst does it after the task
   if (timers_.empty()) {
     if (position_ != Heap::kNowhere) world.heap.Remove(position_);
     return;
@@ -173,7 +173,7 @@ void Ns3Loop::World::StopAtLimit() {
   stop = ns3::Simulator::ScheduleNow([] { world().StopAtLimit(); });
 }
 
-// The simulator is destroyed: no task runs any more.
+// No task runs any more.
 void Ns3Loop::World::Forget() {
   while (!heap.empty()) heap.Remove(heap.size() - 1);
   wake_ups.clear();

@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
-// Ns3Loop is an event loop on ns-3's scheduler: the same logic, beside other models of an
-// ns-3 program.
+// Ns3Loop is an event loop on ns-3's scheduler: the same logic, beside other models of an ns-3
+// program.
 //
-// ns-3 keeps a cancelled event until its time, so loops keep their tasks in timer queues of their
-// own, and ask ns-3 for a wake-up only if the first task of all is earlier than every wake-up that
-// it holds. A wake-up runs one task, so ns-3's other events of the same time come in between, as on
-// any loop.
+// ns-3 keeps cancelled events until their time, so tasks stay in the loops' own timer queues, with
+// an ns-3 wake-up only for a first task earlier than all wake-ups held. Each runs one task: ns-3's
+// events of the same time come between.
 //
-// A loop is one simulated processor. Spend is as in sim/time/sim_loop.h: requests of a task after
-// it take effect then, on this loop or another, and the loop's next task starts when it is free.
+// A loop is one simulated processor; Spend as in sim/time/sim_loop.h.
 //
-// Law: tasks run in the order that they have on SimLoops: over all loops in order of time, and at
-// equal times in the order asked for. So a simulation is the same on either, to the last packet,
-// whatever else ns-3 simulates beside it.
-// Thread rule: that of ns3::Simulator, of which there is one in a process. A loop may go before or
-// after Simulator::Destroy, but no task runs after it.
+// Law: tasks run in SimLoops' order (by time, then as asked for), so a simulation is the same on
+// either, to the last packet, whatever else ns-3 simulates. Thread rule: that of ns3::Simulator,
+// one in a process. A loop may go after Simulator::Destroy, but no task runs then.
 #pragma once
 
 #include <cstddef>
@@ -30,13 +26,12 @@
 
 namespace tokamak::sim {
 
-// Sets picoseconds, and the scheduler that is fastest for us: before any other call of ns-3. Does
-// nothing when called again.
+// Sets picoseconds, and our fastest scheduler, once: before any other call of ns-3.
 void PrepareSimulator();
 
 class Ns3Loop final : public base::EventLoop {
  public:
-  // ns-3 must count in picoseconds, see PrepareSimulator.
+  // Requires picoseconds: PrepareSimulator.
   Ns3Loop();
   ~Ns3Loop() override;
   Ns3Loop(const Ns3Loop&) = delete;
@@ -45,25 +40,22 @@ class Ns3Loop final : public base::EventLoop {
   // Returns Simulator::Now(), plus what the running task has spent.
   static base::Time Clock();
 
-  // The same, and outside of tasks plus what this loop has spent there.
+  // The same; outside of tasks plus what this loop has spent there.
   base::Time Now() const override;
 
-  // Only from this loop's own tasks, or outside of any. `duration` must not be negative.
+  // Only from this loop's tasks, or outside of any. Not negative.
   void Spend(base::Duration duration) override;
   void SpendOnCopy(uint64_t bytes) override { Spend(copying_.TimeOf(bytes)); }
 
-  // Takes effect now.
   void SetCopySpeed(CopySpeed copying) { copying_ = copying; }
 
   std::unique_ptr<base::Signal> MakeSignal(base::Task task) override;
 
-  // Returns the loop whose task runs now; null outside of tasks, or after that task has dropped its
-  // loop.
+  // Returns null outside of tasks, or after the task dropped its loop.
   static Ns3Loop* running();
 
-  // Runs the simulator until `done`, which is asked before the first and after each task of all
-  // loops, or until every task that starts by `limit` has run; then it is `limit`. Returns the last
-  // result of `done`.
+  // Runs until `done`, asked before the first and after each task, or until every task starting by
+  // `limit` has run; then it is `limit`. Returns the last result of `done`.
   static bool RunUntil(const std::function<bool()>& done, base::Time limit);
 
  protected:
@@ -75,7 +67,7 @@ class Ns3Loop final : public base::EventLoop {
   class WakeUp;
   struct World;
 
-  // Orders loops by time, then by the order in which their first tasks start.
+  // Orders by time, then by first tasks.
   struct InOrder {
     bool Before(const Ns3Loop* a, const Ns3Loop* b) const;
     void Place(Ns3Loop* loop, size_t position) const { loop->position_ = position; }
@@ -83,14 +75,14 @@ class Ns3Loop final : public base::EventLoop {
   using Heap = base::IndexedHeap<Ns3Loop*, InOrder>;
 
   static World& world();
-  void Update();  // its first task, or the time it is free, may have changed
+  void Update();  // after a change of its first task, or its busy time
 
   base::TimerQueue timers_;
   base::Time busy_until_;
   CopySpeed copying_;
-  base::Time setup_now_;  // Spend outside of tasks has moved this loop's view to it
+  base::Time setup_now_;  // this loop's time after Spend outside of tasks
 
-  // For the heap of all loops with tasks.
+  // For the heap.
   base::Time start_;
   uint64_t order_ = 0;
   size_t position_ = Heap::kNowhere;

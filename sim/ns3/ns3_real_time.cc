@@ -36,8 +36,7 @@ Ns3RealTime::Ns3RealTime() {
   CHECK(simulator_ != nullptr) << "ns-3's simulator was used before";
   simulator_->SetSynchronizationMode(ns3::RealtimeSimulatorImpl::SYNC_BEST_EFFORT);
   loop_ = std::make_unique<Ns3Loop>();
-  // By default the kernel lets this thread sleep up to 50 us longer than asked for, a quarter of a
-  // frame at 200 Mb/s.
+  // The kernel's default lets it sleep 50 us longer than asked, a quarter of a frame at 200 Mb/s.
   PCHECK(prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0) == 0);
 }
 
@@ -47,10 +46,10 @@ Ns3RealTime::~Ns3RealTime() {
   ns3::Simulator::Destroy();
 }
 
-// ns-3's clock counts nanoseconds, its events picoseconds: a nanosecond later the event cannot come
-// before the running one.
+// A nanosecond later, as ns-3's clock counts nanoseconds and its events picoseconds: never before
+// the running event.
 void Ns3RealTime::Hand(base::Task task) {
-  // A raw pointer: a counting one would count on two threads.
+  // Raw: a counting pointer would count on two threads.
   simulator_->ScheduleWithContext(ns3::Simulator::NO_CONTEXT, ns3::NanoSeconds(1), new TaskEvent(std::move(task)));
 }
 

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
 // Ns3RealTime is ns-3's RealtimeSimulatorImpl: an event runs when the clock shows its time, or, if
-// the machine does not keep up, as soon as it can. There is one in a process, made before any
-// other call of ns-3.
+// the machine does not keep up, as soon as it can. One in a process, before any other call of ns-3.
 //
-// When it is late, frames keep the times of the simulation among themselves, and catch up with the
-// clock; so only frames that leave or enter the simulation see that it was late.
+// Lateness shows only in frames that leave or enter the simulation.
 #pragma once
 
 #include <memory>

@@ -13,7 +13,7 @@ namespace tokamak::sim {
 
 class Ns3Time final : public VirtualTime {
  public:
-  // Only one exists at a time, since ns-3 has one simulator: dropping it destroys that.
+  // One at a time: dropping it destroys ns-3's simulator.
   Ns3Time() { PrepareSimulator(); }
   ~Ns3Time() override { ns3::Simulator::Destroy(); }
   Ns3Time(const Ns3Time&) = delete;

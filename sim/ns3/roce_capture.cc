@@ -19,12 +19,12 @@ constexpr uint32_t kLinkTypeEthernet = 1;
 constexpr size_t kEthernetHeader = 14;
 constexpr size_t kIpv6Header = 40;
 constexpr size_t kUdpHeader = 8;
-constexpr size_t kLeastFrame = 60;  // without its check sum
+constexpr size_t kLeastFrame = 60;  // without check sum
 constexpr uint16_t kIpv4Type = 0x0800;
 constexpr uint16_t kIpv6Type = 0x86dd;
 constexpr uint16_t kMacControlType = 0x8808;
 constexpr uint16_t kPriorityPause = 0x0101;
-constexpr uint16_t kUnnamedSourcePort = 0xc000;  // of packets that leave the choice to the fabric
+constexpr uint16_t kUnnamedSourcePort = 0xc000;  // the fabric's choice
 
 uint16_t HeaderChecksum(const uint8_t* ip) {
   uint32_t sum = 0;
@@ -33,7 +33,6 @@ uint16_t HeaderChecksum(const uint8_t* ip) {
   return static_cast<uint16_t>(~sum);
 }
 
-// Returns its length.
 size_t MakeIpHeader(const Packet& packet, const verbs::Address& from, const verbs::Address& to, size_t udp_length,
                     uint8_t* ip) {
   if (to.is_ipv4()) {
@@ -91,7 +90,7 @@ void RoceCapture::Write(const Packet& packet, const End& from, const End& to) {
   base::StoreBig16(udp, source.port);
   base::StoreBig16(udp + 2, destination.port);
   base::StoreBig16(udp + 4, static_cast<uint16_t>(udp_length));
-  base::StoreBig16(udp + 6, 0);  // no check sum: the ICRC is one
+  base::StoreBig16(udp + 6, 0);  // no check sum: there is the ICRC
   verbs::soft::EncodeDatagram(packet, verbs::soft::IcrcFlow(source, destination), 0, udp + kUdpHeader);
   WriteFrame(static_cast<size_t>(udp - bytes_.data()) + udp_length);
 }

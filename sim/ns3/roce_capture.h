@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
 // RoceCapture writes the frames of one port to a file that tshark and Wireshark read: Ethernet, IP
-// and UDP around the bytes that the software NIC has on every wire, its ICRC included, and PFC
-// frames.
+// and UDP around the software NIC's wire bytes, ICRC included, and PFC frames.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +18,15 @@ namespace tokamak::sim {
 
 class RoceCapture final {
  public:
-  // The source or the destination of a packet.
   struct End {
     verbs::Address address;
     ns3::Mac48Address mac;
   };
 
-  // A file that cannot be written ends the program with a message.
+  // An unwritable file ends the program with a message.
   explicit RoceCapture(const std::string& path);
 
-  // Writes slices without memory as zero bytes.
+  // Slices without memory are written as zeros.
   void Write(const verbs::soft::Packet& packet, const End& from, const End& to);
   void WritePause(const PauseFrame& pause, const ns3::Mac48Address& from);
 

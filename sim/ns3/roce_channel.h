@@ -3,8 +3,7 @@
 // RoceChannel is a cable between two RoceNetDevices: an ns-3 Channel over two sim::Links, one for
 // each direction.
 //
-// Attributes take effect when the network is built (see roce_network.h), except Up, which may
-// change at any time.
+// Attributes take effect when the network is built (roce_network.h); Up at any time.
 #pragma once
 
 #include <array>
@@ -27,7 +26,6 @@ class RoceChannel final : public ns3::Channel {
  public:
   static ns3::TypeId GetTypeId();
 
-  // Attaches the two ends, once each.
   void Attach(const ns3::Ptr<RoceNetDevice>& device);
 
   // Pulls the cable out, or plugs it in; frames on it are lost.
@@ -37,11 +35,10 @@ class RoceChannel final : public ns3::Channel {
   std::size_t GetNDevices() const override;
   ns3::Ptr<ns3::NetDevice> GetDevice(std::size_t i) const override;
 
-  // Returns the attributes. The network fills in the ends.
+  // Leaves the ends to the network.
   Topology::Cable Describe() const;
 
-  // Sets all attributes except Up. The second end's losses may differ then, which attributes cannot
-  // show.
+  // Sets all but Up; the second end's losses may differ, beyond attributes.
   void Assign(const Topology::Cable& cable);
 
  protected:
@@ -65,8 +62,8 @@ class RoceChannel final : public ns3::Channel {
   bool up_ = true;
 
   std::array<ns3::Ptr<RoceNetDevice>, 2> ends_;
-  RoceNetwork* network_ = nullptr;  // once it is built
-  uint32_t cable_ = 0;              // its number there
+  RoceNetwork* network_ = nullptr;
+  uint32_t cable_ = 0;
 };
 
 }  // namespace tokamak::sim

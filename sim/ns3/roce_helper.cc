@@ -64,7 +64,7 @@ ns3::NetDeviceContainer RoceHelper::Install(const ns3::NodeContainer& nodes, con
 ns3::NetDeviceContainer RoceHelper::Install(const Topology& topology) {
   const absl::Status status = topology.Check();
   NS_ABORT_MSG_UNLESS(status.ok(), "the topology cannot be installed: " << status.message());
-  // Devices are numbered as the ports, so all devices of a node are made before its cables.
+  // A node's devices first: they are numbered as the ports.
   std::vector<uint32_t> ports(topology.nodes());
   for (const Topology::Cable& cable : topology.cables) {
     for (const Topology::End& end : cable.ends) ports[end.node] = std::max(ports[end.node], end.port + 1);
@@ -108,7 +108,7 @@ ns3::Ptr<RoceNic> RoceHelper::InstallNic(const ns3::Ptr<ns3::NetDevice>& device)
 void RoceHelper::EnablePcapInternal(std::string prefix, ns3::Ptr<ns3::NetDevice> device, bool /*promiscuous*/,
                                     bool explicit_name) {
   const auto port = ns3::DynamicCast<RoceNetDevice>(device);
-  if (port == nullptr) return;  // EnablePcapAll passes devices of all kinds
+  if (port == nullptr) return;  // EnablePcapAll passes all kinds
   ns3::PcapHelper names;
   port->StartCapture(explicit_name ? prefix : names.GetFilenameFromDevice(prefix, device));
 }

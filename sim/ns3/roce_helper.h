@@ -18,7 +18,7 @@ namespace tokamak::sim {
 
 class RoceHelper final : public ns3::PcapHelperForDevice {
  public:
-  // Requires PrepareSimulator() before.
+  // Requires PrepareSimulator().
   RoceHelper();
 
   // Applies to objects made from now on; the network exists already.
@@ -28,22 +28,21 @@ class RoceHelper final : public ns3::PcapHelperForDevice {
   void SetDeviceAttribute(const std::string& name, const ns3::AttributeValue& value);
   void SetNicAttribute(const std::string& name, const ns3::AttributeValue& value);
 
-  // Makes nodes switches, before cables end there.
+  // Precedes cables that end there.
   void InstallSwitch(const ns3::NodeContainer& nodes);
 
-  // Makes a cable. Returns the two devices, that of `a` first.
+  // `a`'s device comes first.
   ns3::NetDeviceContainer Install(const ns3::Ptr<ns3::Node>& a, const ns3::Ptr<ns3::Node>& b);
 
   // Makes a cable from each node to one other. Returns the devices of `nodes`.
   ns3::NetDeviceContainer Install(const ns3::NodeContainer& nodes, const ns3::Ptr<ns3::Node>& to);
 
-  // Makes a node for each host and switch of a topology, generated
-  // (sim/fabric/topology/generators.h) or read from a file (sim/fabric/topology/topology_file.h),
-  // and all of its cables. Nodes have its names, see ns3::Names; its numbers override the
-  // attributes set here. Returns the hosts' devices, in the order of its interfaces.
+  // Makes nodes and cables of a topology, generated (sim/fabric/topology/generators.h) or read
+  // (sim/fabric/topology/topology_file.h). Nodes have its names (ns3::Names); its numbers override
+  // attributes. Returns the hosts' devices, in interface order.
   ns3::NetDeviceContainer Install(const Topology& topology);
 
-  // Opens a NIC at the device of a host, which builds the network.
+  // Opens a NIC at a host's device, which builds the network.
   ns3::Ptr<RoceNic> InstallNic(const ns3::Ptr<ns3::NetDevice>& device);
 
   const ns3::Ptr<RoceNetwork>& GetNetwork() const { return network_; }

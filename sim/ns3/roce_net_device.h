@@ -3,12 +3,10 @@
 // RoceNetDevice is a port of a host or a switch: an ns-3 NetDevice over a sim::HostInterface or a
 // sim::EgressPort.
 //
-// It carries RoCEv2 between software NICs and nothing else: frames are sim::Frames, since an
-// ns3::Packet for each costs more than everything else. So Send refuses, and there is no IP stack
-// above. Captures are made from the frames, see roce_capture.h.
+// It carries only RoCEv2 between software NICs, as sim::Frames: an ns3::Packet for each would cost
+// more than all else. So Send refuses, and there is no IP stack. Captures: roce_capture.h.
 //
-// Trace sources are called during the event that they report; a frame may be read during the call
-// only.
+// Trace sources run within their event; a frame may be read during the call only.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +30,6 @@ class RoceNic;
 
 class RoceNetDevice final : public ns3::NetDevice {
  public:
-  // The callback of the trace sources.
   using QueueCallback = void (*)(const Frame& frame, uint64_t queue_bytes);
   using DropCallback = void (*)(const Frame& frame, DropReason reason);
   using PauseCallback = void (*)(uint8_t priority, bool paused);
@@ -43,10 +40,9 @@ class RoceNetDevice final : public ns3::NetDevice {
   RoceNetDevice();
   ~RoceNetDevice() override;
 
-  // Returns a host's address: the attribute's, or, once the network is built, the assigned one.
+  // Returns the attribute's; once the network is built, the assigned one.
   ns3::Ipv4Address GetIpAddress() const { return ip_; }
 
-  // Captures sent and received packets from now on, into a file.
   void StartCapture(const std::string& path);
 
   void SetChannel(RoceChannel* channel);
@@ -57,7 +53,7 @@ class RoceNetDevice final : public ns3::NetDevice {
   ns3::Ptr<ns3::Channel> GetChannel() const override;
   void SetAddress(ns3::Address address) override { mac_ = ns3::Mac48Address::ConvertFrom(address); }
   ns3::Address GetAddress() const override { return mac_; }
-  bool SetMtu(uint16_t mtu) override;  // the network's own, so it accepts only the present value
+  bool SetMtu(uint16_t mtu) override;  // accepts only the network's
   uint16_t GetMtu() const override;    // the largest path MTU
   bool IsLinkUp() const override;
   void AddLinkChangeCallback(ns3::Callback<void> callback) override;
@@ -86,13 +82,13 @@ class RoceNetDevice final : public ns3::NetDevice {
   friend class RoceNic;
 
   void NotifyLinkChange() { link_change_(); }
-  void OnFrame(const Frame& frame);  // on the wire, in one direction or the other
+  void OnFrame(const Frame& frame);  // on the wire, either direction
   void Capture(const Frame& frame);
 
   ns3::Ptr<ns3::Node> node_;
   ns3::Ptr<RoceChannel> channel_;
   ns3::Ptr<RoceNetwork> network_;
-  RoceNic* nic_ = nullptr;  // while one is open here
+  RoceNic* nic_ = nullptr;  // while open here
   uint32_t index_ = 0;
   ns3::Mac48Address mac_;
   ns3::Ipv4Address ip_;

@@ -91,7 +91,6 @@ Topology RoceNetwork::Draw() {
   return topology;
 }
 
-// Hosts first, as in any topology.
 void RoceNetwork::DrawNodes(Topology* topology) {
   for (const bool switches : {false, true}) {
     std::vector<ns3::Ptr<ns3::Node>> nodes;

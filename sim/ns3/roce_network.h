@@ -3,11 +3,10 @@
 // RoceNetwork is all RoceNetDevices, RoceChannels and RoceSwitches that belong together: an ns-3
 // Object over a sim::SwitchedFabric on an Ns3Loop. A RoceHelper makes one and fills it.
 //
-// It is built when it is first used: by a NIC that is opened, or by fabric(). Attributes, its own
-// and those of its parts, are read then; nothing can be added after.
+// Built on first use, by a NIC's Open or fabric(): attributes, its parts' too, are read then, and
+// nothing is added after.
 //
-// Hosts are numbered in the order in which they got their first device, then switches likewise;
-// cables in the order in which they were added.
+// Numbers: hosts by first device, then switches likewise; cables as added.
 #pragma once
 
 #include <cstdint>
@@ -35,18 +34,17 @@ class RoceNetwork final : public ns3::Object, private Observer {
   RoceNetwork();
   ~RoceNetwork() override;
 
-  // The device has its node, the channel its two devices.
+  // Requires the device's node, the channel's two devices.
   void AddDevice(const ns3::Ptr<RoceNetDevice>& device);
   void AddChannel(const ns3::Ptr<RoceChannel>& channel);
 
-  // Adds an observer of all events, beside the trace sources. It must outlive the network, or be
-  // null.
+  // Adds to the trace sources. Must outlive the network, or be null.
   void SetObserver(Observer* observer) { observer_ = observer; }
 
-  // Returns the fabric for software NICs. A mistake in the network ends the program with a message.
+  // A mistake in the network ends the program with a message.
   SwitchedFabric& fabric();
 
-  // The network's own loop, which NICs share.
+  // Shared with the NICs.
   base::EventLoop& loop() { return loop_; }
 
   uint32_t GetMaxMtu() const { return max_mtu_; }
@@ -92,7 +90,7 @@ class RoceNetwork final : public ns3::Object, private Observer {
   std::vector<ns3::Ptr<RoceNetDevice>> devices_;
   std::vector<ns3::Ptr<RoceChannel>> channels_;
   std::vector<std::vector<RoceNetDevice*>> ports_;  // by node and port, as in the topology
-  std::vector<RoceNetDevice*> interfaces_;          // of hosts, by their number
+  std::vector<RoceNetDevice*> interfaces_;          // by number
   std::unique_ptr<SwitchedFabric> fabric_;
 };
 

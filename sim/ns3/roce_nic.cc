@@ -123,7 +123,7 @@ void RoceNic::Open(const ns3::Ptr<RoceNetDevice>& device) {
   device->nic_ = this;
 }
 
-// Soon, since the NIC may be in the middle of sending.
+// Later: the NIC may be sending.
 void RoceNic::CheckRatesSoon() {
   if (!rates_.empty() && !check_.armed()) check_ = network_->loop().Post([this] { CheckRates(); });
 }

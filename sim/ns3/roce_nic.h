@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
 // RoceNic is a software NIC (lib/verbs/soft) at a host's RoceNetDevice: real verbs, with queue
-// pairs, memory and completions, in ns-3's time. It is the code that runs on sockets, not a model
-// of it.
+// pairs, memory and completions, in ns-3's time: the code that runs on sockets, no model.
 //
-// Attributes take effect when it is opened. Objects of a NIC (queue pairs, regions, completion
-// queues) are dropped before its RoceNic; both may go before or after Simulator::Destroy.
+// Attributes take effect in Open. A NIC's objects (queue pairs, regions, completion queues) go
+// before it; both may go after Simulator::Destroy.
 #pragma once
 
 #include <cstdint>
@@ -29,14 +28,14 @@ class RoceNic final : public ns3::Object {
   RoceNic();
   ~RoceNic() override;
 
-  // Plugs it in, which builds the network. A mistake ends the program with a message.
+  // Builds the network. A mistake ends the program with a message.
   void Open(const ns3::Ptr<RoceNetDevice>& device);
 
-  // The NIC must be open.
+  // Requires Open.
   verbs::soft::SoftDevice& device() { return *nic_; }
   base::EventLoop& loop() { return network_->loop(); }
 
-  // Reports changes of this queue pair's rate by the device's trace source Rate from now on.
+  // Reports this queue pair's rates by the device's trace source Rate from now on.
   void WatchRate(uint32_t queue_pair) { rates_[queue_pair] = 0; }
 
  protected:
@@ -49,7 +48,7 @@ class RoceNic final : public ns3::Object {
   void CheckRatesSoon();
   void CheckRates();
 
-  int congestion_ = 0;  // a CongestionControl: ns-3 keeps choices as numbers
+  int congestion_ = 0;  // a CongestionControl, in ns-3 a number
   uint32_t window_packets_ = 0;
   uint32_t nic_packets_ = 0;
   uint32_t ack_every_ = 0;

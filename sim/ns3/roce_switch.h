@@ -20,10 +20,8 @@ class RoceSwitch final : public ns3::Object {
  public:
   static ns3::TypeId GetTypeId();
 
-  // Returns the attributes.
   SwitchOptions Describe() const;
 
-  // Sets all attributes.
   void Assign(const SwitchOptions& options);
 
  private:
@@ -46,7 +44,7 @@ class RoceSwitch final : public ns3::Object {
   std::string weights_;
   ns3::Time detection_;
   ns3::Time restoration_;
-  int action_ = 0;  // a WatchdogOptions::Action: ns-3 keeps choices as numbers
+  int action_ = 0;  // a WatchdogOptions::Action, in ns-3 a number
 };
 
 }  // namespace tokamak::sim

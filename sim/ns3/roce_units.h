@@ -23,11 +23,10 @@ inline ns3::Time ToNs3(base::Duration duration) { return ns3::PicoSeconds(durati
 verbs::Address ToAddress(const ns3::Ipv4Address& ip);
 ns3::Ipv4Address ToIpv4(const verbs::Address& address);
 
-// Parses numbers with commas or spaces between them. A mistake ends the program: `attribute` names
-// it.
+// Parses numbers between commas or spaces. A mistake ends the program, naming `attribute`.
 std::vector<uint64_t> ParseNumbers(const std::string& attribute, const std::string& text);
 
-// Parses eight weights, "strict" for kStrict, as in "1,1,1,1,1,1,strict,strict".
+// Parses eight, as in "1,1,1,1,1,1,strict,strict"; "strict": kStrict.
 std::array<uint32_t, kPriorities> ParseWeights(const std::string& text);
 std::string FormatWeights(const std::array<uint32_t, kPriorities>& weights);
 

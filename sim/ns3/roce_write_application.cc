@@ -12,7 +12,7 @@
 namespace tokamak::sim {
 namespace {
 
-// The begin of phantom memory, which is never accessed.
+// Phantom memory, never accessed.
 constexpr uintptr_t kNowhere = uintptr_t{1} << 40;
 
 uint8_t ByteOf(size_t i) { return static_cast<uint8_t>(i * 7 + (i >> 9)); }
@@ -81,7 +81,7 @@ void RoceWriteApplication::Open(Side* side) {
   side->queue_pair = *side->domain->CreateQueuePair(options);
 }
 
-// Both ends are here, so they need no handshake.
+// No handshake: both ends are here.
 void RoceWriteApplication::Connect(const Side& side, const Side& peer) const {
   verbs::QueuePairAttributes attributes;
   attributes.peer = peer.nic->device().address();
@@ -112,7 +112,7 @@ void RoceWriteApplication::Poll() {
   verbs::Completion completion;
   sides_[0].completions->RequestNotify(false);
   if (sides_[0].completions->Poll(absl::MakeSpan(&completion, 1)) == 0) return;
-  // A path that is down for too long ends the connection; then there is nothing more to do.
+  // A path down for too long ends the connection.
   if (completion.status != verbs::CompletionStatus::kSuccess) return;
   completed_(completed_count_++, started_, ns3::Simulator::Now());
   if (sides_[0].queue_pair != nullptr && (count_ == 0 || completed_count_ < count_)) PostNext();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //
 // RoceWriteApplication writes into another host's memory by RDMA, one WRITE after the other, over a
-// connection of its own. For traffic on a network without a program of verbs.
+// connection of its own: traffic without a program of verbs.
 //
-// Its two NICs must have been opened; it connects them when it starts.
+// Requires two open NICs; the start connects them.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ namespace tokamak::sim {
 
 class RoceWriteApplication final : public ns3::Application {
  public:
-  // The callback of the trace source Completed; `number` is the WRITE's, from 0.
+  // `number`: the WRITE's, from 0.
   using CompletedCallback = void (*)(uint32_t number, ns3::Time start, ns3::Time finish);
 
   static ns3::TypeId GetTypeId();
@@ -32,8 +32,7 @@ class RoceWriteApplication final : public ns3::Application {
 
   uint32_t completed() const { return completed_count_; }
 
-  // Returns whether the last WRITE brought the bytes that were sent. Always true for phantom
-  // payload.
+  // True if the last WRITE brought the bytes sent, and for phantom payload.
   bool Arrived() const;
 
  protected:
@@ -42,7 +41,7 @@ class RoceWriteApplication final : public ns3::Application {
  private:
   struct Side {
     ns3::Ptr<RoceNic> nic;
-    std::vector<uint8_t> bytes;  // empty if payload is phantom
+    std::vector<uint8_t> bytes;  // empty: phantom payload
     std::unique_ptr<verbs::ProtectionDomain> domain;
     std::unique_ptr<verbs::CompletionQueue> completions;
     std::unique_ptr<verbs::MemoryRegion> region;
@@ -63,7 +62,7 @@ class RoceWriteApplication final : public ns3::Application {
   uint32_t mtu_ = 0;
   bool phantom_ = false;
 
-  std::array<Side, 2> sides_;  // the writing side, and the written one
+  std::array<Side, 2> sides_;  // writing, written
   uint32_t completed_count_ = 0;
   ns3::Time started_;
   ns3::TracedCallback<uint32_t, ns3::Time, ns3::Time> completed_;

@@ -7,7 +7,7 @@ namespace tokamak::sim {
 
 std::vector<FabricPort> ListPorts(SwitchedFabric& fabric) {
   const Topology& topology = fabric.topology();
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> peers;  // by node and port
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> peers;
   for (const Topology::Cable& cable : topology.cables) {
     for (size_t end = 0; end < 2; ++end) {
       peers[{cable.ends[end].node, cable.ends[end].port}] = cable.ends[1 - end].node;

@@ -12,13 +12,13 @@ namespace tokamak::sim {
 struct FabricPort {
   std::string node;
   uint32_t port = 0;
-  std::string peer;  // at the other end of its cable
+  std::string peer;
   bool is_host = false;
   EgressPort* egress = nullptr;
   std::string name() const { return node + ":" + std::to_string(port); }
 };
 
-// Lists hosts first; the fabric must outlive the result.
+// Hosts first; the fabric must outlive them.
 std::vector<FabricPort> ListPorts(SwitchedFabric& fabric);
 
 }  // namespace tokamak::sim

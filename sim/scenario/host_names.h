@@ -1,5 +1,5 @@
-// HostNames finds the interfaces of a topology by the names that people write: "host3", or
-// "host3:1" for the second NIC of a host.
+// HostNames finds the interfaces of a topology by name: "host3", or "host3:1" for a host's second
+// NIC.
 #pragma once
 
 #include <algorithm>
@@ -18,14 +18,13 @@ class HostNames final {
  public:
   explicit HostNames(const Topology& topology);
 
-  // kInvalidArgument: there is none; the text names some that exist.
+  // kInvalidArgument: none; the text names some.
   absl::StatusOr<uint32_t> Find(absl::string_view name) const;
 
-  // Finds the first interface of a whole host: "host3".
+  // Finds a host's first interface: "host3".
   absl::StatusOr<uint32_t> FindHost(absl::string_view name) const;
   bool IsFirst(uint32_t interface) const { return first_[interface]; }
 
-  // Returns the host by its number in the topology.
   uint32_t HostOf(uint32_t interface) const {
     return static_cast<uint32_t>(std::count(first_.begin(), first_.begin() + interface + 1, true)) - 1;
   }
@@ -34,8 +33,8 @@ class HostNames final {
   uint32_t count() const { return static_cast<uint32_t>(names_.size()); }
 
  private:
-  std::vector<std::string> names_;  // as reports write them: without ":0"
-  std::vector<bool> first_;         // true for the first of its host
+  std::vector<std::string> names_;  // in reports: without ":0"
+  std::vector<bool> first_;         // the first of its host
   std::map<std::string, uint32_t, std::less<>> numbers_;
 };
 

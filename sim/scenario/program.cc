@@ -30,7 +30,6 @@ int Fail(ExitCode code, const std::string& message) {
   return code;
 }
 
-// Far more than thousands of ports take.
 constexpr base::Duration kLongestReport = base::Seconds(600);
 
 int MakeReport(const std::string& script, const std::string& folder) {
@@ -121,8 +120,8 @@ int RunMany(const CommandLine& command, const std::string& program, const std::s
   return *code != kDone ? *code : reported;
 }
 
-// Finds it where ci/install puts it; or under Bazel: in a folder of the program's own, or, for a
-// program that another one needs, beside it.
+// Installed by ci/install; under Bazel in the program's runfiles, or, for a program needed by
+// another, beside it.
 std::string FindScript(const std::string& program, const char* name) {
   const fs::path installed = fs::path(program).parent_path().parent_path() / "share/tokamak/experiment/report.py";
   if (fs::exists(installed)) return installed.string();
@@ -136,7 +135,6 @@ int ExperimentProgram(int argc, char** argv, VirtualTime& time) {
   PreferLargePages();
   const std::string program = fs::read_symlink("/proc/self/exe").string();
   const std::string script = FindScript(program, argv[0]);
-  // Under `bazel run` paths are relative to the calling shell.
   if (const char* folder = std::getenv("BUILD_WORKING_DIRECTORY")) fs::current_path(folder);
   CommandLine command;
   CLI::App app(

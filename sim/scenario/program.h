@@ -1,7 +1,7 @@
-// The program `experiment`: runs scenarios on a simulated RoCE network, and reports on them.
+// The program `experiment`: runs scenarios on a simulated RoCE network, and reports on them
+// (docs/simulation.md).
 //
-// It is linked once for each kind of virtual time, which changes only the speed. See
-// docs/simulation.md.
+// Linked once for each virtual time, which changes only the speed.
 #pragma once
 
 #include "sim/time/virtual_time.h"

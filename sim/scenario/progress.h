@@ -13,7 +13,7 @@ class Progress final {
  public:
   explicit Progress(std::ostream& out) : out_(out), begin_(Clock::now()), last_(begin_) {}
 
-  // Cheap: reads the clock only now and then. `part` (0 to 1) is asked for when a line is due.
+  // Cheap: reads the clock now and then. `part` (0 to 1) runs when a line is due.
   template <typename Part>
   void Look(uint64_t events, base::Duration simulated, const Part& part) {
     if ((++looks_ & kMask) == 0 && Clock::now() - last_ >= std::chrono::seconds(1)) Print(events, simulated, part());

@@ -31,13 +31,12 @@ const char* VerbOf(const Transfer& transfer) {
 
 constexpr char kLocal[] = "local";
 
-// Returns the protocol that moved the bytes through the store; empty if none did.
 std::string ProtocolOf(const Transfer& transfer, const Traffic::Progress& progress) {
   if (transfer.way != Transfer::Way::kGet || progress.state != State::kFinished) return "";
   return progress.report.holder ? transport::ToString(progress.report.protocol) : kLocal;
 }
 
-// A put, or a get of a local object, uses no network.
+// Not for a put, or a get of a local object.
 bool UsesNetwork(const Transfer& transfer, const Traffic::Progress& progress) {
   return transfer.from != transfer.to && ProtocolOf(transfer, progress) != kLocal;
 }
@@ -58,7 +57,7 @@ std::string StateOf(const Traffic::Progress& progress) {
   return "";
 }
 
-// Returns the smallest value that this part of all does not exceed. `sorted` must not be empty.
+// Returns the smallest value not exceeded by this part. Not for an empty `sorted`.
 double Percentile(const std::vector<double>& sorted, double part) {
   const auto rank = static_cast<size_t>(std::ceil(part * static_cast<double>(sorted.size())));
   return sorted[std::clamp<size_t>(rank, 1, sorted.size()) - 1];
@@ -75,7 +74,6 @@ json Distribution(std::vector<double> values) {
           {"most", values.back()}};
 }
 
-// Sums up transfers that have finished.
 class Tally final {
  public:
   void Add(const Transfer& transfer, const Traffic::Progress& progress, IdealTimes* ideals) {

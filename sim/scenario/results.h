@@ -10,19 +10,16 @@
 
 namespace tokamak::sim {
 
-// Each has one row for each transfer, port and priority, sample of a queue, or sample of a
-// workload.
+// Rows: transfers, ports and priorities, samples of queues, samples of workloads.
 std::string TransfersCsv(const Run& run);
 std::string PortsCsv(const Run& run);
 std::string QueuesCsv(const Run& run);
 std::string RatesCsv(const Run& run);
 
-// Returns what a reader wants to know first. Checks that nothing has disappeared, and that real
-// payload arrived as sent: "unaccounted" lists the errors.
+// Checks conservation, and real payload: "unaccounted" lists errors.
 nlohmann::json Summary(const Run& run);
 
-// Writes transfers.csv, ports.csv, queues.csv, rates.csv and summary.json into a folder that
-// exists.
+// Writes transfers.csv, ports.csv, queues.csv, rates.csv and summary.json; `folder` exists.
 absl::Status WriteResults(const Run& run, const nlohmann::json& summary, const std::string& folder);
 
 }  // namespace tokamak::sim

@@ -114,7 +114,7 @@ void Run::ArmFreeze() {
   });
 }
 
-// Pause frames do not count: those of a frozen network never end.
+// Without pause frames, which never end in a frozen network.
 uint64_t Run::Moved() const {
   uint64_t sum = 0;
   for (uint32_t i = 0; i < fabric_->links(); ++i) {

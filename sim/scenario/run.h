@@ -1,9 +1,8 @@
-// Run is a scenario while it happens: its network and its NICs on one event loop, their transfers,
-// the hosts' nodes on loops of their own if something goes through the store, and how it ends.
+// Run is a scenario while it happens: network, NICs and transfers on one event loop, the hosts'
+// nodes, if any, on their own, and how it ends.
 //
-// The owner of the time builds a Run, starts it, lets time pass until over(), and then until
-// quiet() or some time has passed, so the last acknowledgements arrive; results.h writes down the
-// outcome.
+// Build, Start, let time pass until over(), then until quiet() or a limit, for the last ACKs;
+// results.h writes.
 //
 // Law: the same scenario gives the same results, in any virtual time.
 #pragma once
@@ -29,10 +28,10 @@ class Run final {
  public:
   enum class Ending : uint8_t {
     kRunning,
-    kFinished,  // all transfers completed
-    kFailed,    // some ended otherwise
-    kFrozen,    // frames wait, and nothing has moved for Scenario::freeze_after
-    kDuration,  // the scenario's duration was over first
+    kFinished,
+    kFailed,
+    kFrozen,    // frames wait, and nothing moved for Scenario::freeze_after
+    kDuration,  // the scenario's duration ended first
     kNotReady,  // the nodes did not join in time
   };
 
@@ -40,8 +39,8 @@ class Run final {
   // StoreHosts::Open.
   static absl::StatusOr<std::unique_ptr<Run>> Build(VirtualTime& time, Scenario scenario);
 
-  // Starts the scenario's time: if something goes through the store, when all nodes have joined, at
-  // the latest after kMostPreparation; else now.
+  // Starts the scenario's time: with a store once all nodes have joined, at most kMostPreparation
+  // later; else now.
   void Start();
   static constexpr base::Duration kMostPreparation = base::Seconds(10);
 
@@ -49,14 +48,13 @@ class Run final {
   bool over();
   Ending ending() const { return ending_; }
 
-  // Returns true if nothing is queued or on its way.
   bool quiet() const { return fabric_->frames_in_use() == 0; }
 
-  // Returns roughly the part of the payload that has been sent.
+  // Returns roughly the part of the payload sent.
   double PartDone() const;
 
-  // Returns queues that hold frames and are paused: "switch1:0 -> switch2, 120 KiB". In a frozen
-  // network these are the circle.
+  // Returns paused queues with frames: "switch1:0 -> switch2, 120 KiB"; in a frozen network, the
+  // circle.
   std::vector<std::string> PausedQueues() const;
 
   const Scenario& scenario() const { return scenario_; }
@@ -68,7 +66,7 @@ class Run final {
   base::Time Now() const { return loop_->Now(); }
   base::Time begin() const { return begin_; }
   base::Time end() const { return end_; }
-  uint64_t Transmissions() const;  // frames on all cables, pause frames included
+  uint64_t Transmissions() const;  // frames on all cables, pauses included
 
  private:
   Run(VirtualTime& time, Scenario scenario) : loop_(time.MakeLoop()), scenario_(std::move(scenario)) {}
@@ -78,12 +76,12 @@ class Run final {
   uint64_t Queued() const;
   void End(Ending ending);
 
-  const std::unique_ptr<base::EventLoop> loop_;  // of network and NICs
+  const std::unique_ptr<base::EventLoop> loop_;
   const Scenario scenario_;
   std::unique_ptr<SwitchedFabric> fabric_;
   std::vector<FabricPort> ports_;
   std::unique_ptr<Traffic> traffic_;
-  std::unique_ptr<StoreHosts> stores_;  // null: nothing goes through the store
+  std::unique_ptr<StoreHosts> stores_;  // null: no store
   std::unique_ptr<Sampler> sampler_;
   Ending ending_ = Ending::kRunning;
   base::Time begin_;

@@ -72,7 +72,6 @@ void ReadNic(JsonObject* object, NicSettings* nic) {
   object->Read("retries", 0, verbs::kMaxRetryCount, &nic->retries);
 }
 
-// Reads the topology of a scenario, or of the file that it names.
 Topology ReadTopology(JsonObject* file, const std::string& folder) {
   const json* value = file->Find("topology");
   if (value == nullptr) {
@@ -123,7 +122,7 @@ void ReadStore(JsonObject* object, StoreSettings* store) {
   object->Read("chunks_in_flight", 1, 1024, &store->endpoint.chunks_in_flight);
 }
 
-// Reads the costs of the hosts that it names, or of all.
+// For the named hosts, or all.
 void ReadCostsOfSome(JsonObject* object, const HostNames& names, const std::string& folder, Scenario* scenario) {
   std::string preset;
   object->Read("preset", &preset);
@@ -141,7 +140,7 @@ void ReadCostsOfSome(JsonObject* object, const HostNames& names, const std::stri
   }
 }
 
-// Reads a preset for all, or a list for groups of hosts, of which the last that has a host counts.
+// A preset for all, or a list by groups; the last with a host counts.
 void ReadCosts(JsonObject* file, const std::string& folder, Scenario* scenario) {
   scenario->costs.assign(scenario->topology.hosts.size(), ShippedPresets().at("zero"));
   const json* found = file->Find("costs");
@@ -155,7 +154,6 @@ void ReadCosts(JsonObject* file, const std::string& folder, Scenario* scenario) 
   for (JsonObject& some : file->Objects("costs")) ReadCostsOfSome(&some, names, folder, scenario);
 }
 
-// Checks that the objects put on a host have room in its node.
 void CheckMemory(JsonObject* file, const Scenario& scenario) {
   std::vector<uint64_t> put(scenario.topology.interfaces());
   for (const StoreObject& object : scenario.objects) put[object.home] += object.bytes;
@@ -205,7 +203,7 @@ absl::StatusOr<Scenario> ScenarioFromJson(const json& value, const std::string& 
   file.Read("name", &scenario.name);
   file.Read("question", &scenario.question);
   scenario.topology = ReadTopology(&file, folder);
-  if (!error.status().ok()) return error.status();  // names of hosts mean nothing without a topology
+  if (!error.status().ok()) return error.status();  // hosts' names need a topology
   for (JsonObject& nic : file.ObjectIfAny("nic")) {
     ReadNic(&nic, &scenario.nic);
     nic.Finish();

@@ -11,15 +11,13 @@
 
 namespace tokamak::sim {
 
-// Files in it are relative to `folder`. kInvalidArgument: one sentence that names the mistake, its
-// place, and the remedy.
+// Files are relative to `folder`. kInvalidArgument: one sentence with mistake, place, and remedy.
 absl::StatusOr<Scenario> ScenarioFromJson(const nlohmann::json& value, const std::string& folder);
 
-// Reads a file as JSON, unchecked. kNotFound: it cannot be read.
+// Reads JSON, unchecked. kNotFound: unreadable.
 absl::StatusOr<nlohmann::json> ReadJsonFile(const std::string& path);
 
-// Changes one member, named by the keys that lead to it: "nic.congestion=dcqcn",
-// "workload.0.bytes=1MB". A value that is no JSON is a text.
+// Changes a member by its keys: "nic.congestion=dcqcn", "workload.0.bytes=1MB". No JSON: a text.
 absl::Status SetMember(absl::string_view assignment, nlohmann::json* value);
 
 }  // namespace tokamak::sim

@@ -1,6 +1,6 @@
-// SizeDistribution draws sizes of transfers from a file of measurements: lines of a size in bytes
-// and the percentage of transfers that are no larger, both rising, to 100. Sizes in between are
-// drawn evenly, as is usual. A # begins a comment.
+// SizeDistribution draws sizes of transfers from a measured distribution: lines of bytes and
+// percentage of transfers no larger, both rising, to 100. Sizes between are drawn evenly; # begins
+// a comment.
 #pragma once
 
 #include <cstdint>

@@ -37,14 +37,12 @@ std::vector<std::string> SplitValues(const std::string& text) {
   return values;
 }
 
-// A running point, by its place in the sweep.
 struct Running {
   size_t point;
   std::unique_ptr<os::ChildProcess> process;
 };
 
-// Waits until one of them has ended, and takes it out. The scenario (`duration`) bounds a point's
-// time.
+// Takes out the first to end; the scenario's duration bounds it.
 std::pair<size_t, os::ExitStatus> AwaitOne(std::vector<Running>& running) {
   std::vector<pollfd> ends;
   for (const Running& one : running) ends.push_back({one.process->descriptor(), POLLIN, 0});
@@ -104,7 +102,7 @@ absl::StatusOr<int> RunSweep(const CommandLine& command, const std::string& prog
     child.argv = {program,   "run",        command.scenario, "--out", absl::StrCat(command.out, "/", i),
                   "--quiet", "--no-report"};
     for (const std::string& assignment : (*points)[i]) child.argv.insert(child.argv.end(), {"--set", assignment});
-    child.own_group = false;  // an interrupt from the keyboard ends them, too
+    child.own_group = false;  // a keyboard's interrupt ends them, too
     while (running.size() >= jobs) wait();
     absl::StatusOr<std::unique_ptr<os::ChildProcess>> process = os::ChildProcess::Start(child);
     if (process.ok()) {

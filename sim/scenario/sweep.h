@@ -10,15 +10,15 @@
 
 namespace tokamak::sim {
 
-// One combination: "KEY=VALUE" for each key.
+// "KEY=VALUE" for each key.
 using SweepPoint = std::vector<std::string>;
 
-// Returns all combinations of "KEY=A,B,C" with "OTHER=D,E"; commas within brackets and braces
-// belong to a value. kInvalidArgument: what is wrong.
+// Combines "KEY=A,B,C" with "OTHER=D,E"; commas in brackets and braces belong to a value.
+// kInvalidArgument: malformed.
 absl::StatusOr<std::vector<SweepPoint>> SweepPoints(const std::vector<std::string>& set);
 
-// Runs `program run SCENARIO --set ... --out OUT/N` for all of them and writes OUT/points.json.
-// Returns the worst exit code.
+// Runs `program run SCENARIO --set ... --out OUT/N` for each and writes OUT/points.json. Returns
+// the worst exit code.
 absl::StatusOr<int> RunSweep(const CommandLine& command, const std::string& program);
 
 }  // namespace tokamak::sim

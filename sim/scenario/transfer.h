@@ -1,5 +1,5 @@
-// Transfer is one request of a workload: a message from the memory of one NIC to that of another,
-// or, through the store, a put or a get of an object.
+// Transfer is one request of a workload: a message from one NIC's memory to another's, or a put or
+// get through the store.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,17 @@ namespace tokamak::sim {
 struct Transfer {
   enum class Way : uint8_t { kMessage, kPut, kGet };
 
-  uint32_t group = 0;  // the workload of the request, by number
-  uint32_t from = 0;   // source and target of the bytes: interfaces of the topology, by number
-  uint32_t to = 0;     // kPut: `from` itself; kGet: the requester
+  uint32_t group = 0;
+  uint32_t from = 0;  // source, by interface number
+  uint32_t to = 0;    // target; kPut: `from`; kGet: the requester
   uint32_t bytes = 0;
   Way way = Way::kMessage;
-  // kMessage: the owner of the bytes posts kWrite and kSend, the other side kRead.
+  // kMessage: kWrite and kSend by the source, kRead by the target.
   verbs::Opcode verb = verbs::Opcode::kWrite;
   uint32_t object = 0;                                        // kPut, kGet: see Scenario::objects
   transport::Protocol protocol = transport::Protocol::kAuto;  // kGet
-  base::Duration start;                                       // time of the request, from the beginning
-  std::optional<uint32_t> after;                              // and not before this transfer has completed
+  base::Duration start;                                       // of the request, from the beginning
+  std::optional<uint32_t> after;                              // not before this one has completed
 };
 
 }  // namespace tokamak::sim

@@ -16,9 +16,9 @@
 namespace tokamak::sim {
 namespace {
 
-// A file with more transfers is a mistake.
+// Beyond, the file is a mistake.
 constexpr uint32_t kMostTransfers = 4'000'000;
-constexpr uint64_t kMostBytes = 1 << 30;  // of one transfer
+constexpr uint64_t kMostBytes = 1 << 30;  // per transfer
 
 }  // namespace
 
@@ -142,14 +142,14 @@ void Workload::Permutation() {
   if (shift != 0) {
     for (uint32_t i = 0; i < n; ++i) to[i] = (i + shift) % n;
   } else {
-    // Sattolo's shuffle: one cycle, so no host sends to itself.
+    // Sattolo's shuffle: one cycle, no fixed point.
     base::Random random = random_.Fork(next_.group);
     for (uint32_t i = n - 1; i > 0; --i) std::swap(to[i], to[random.Below(i)]);
   }
   for (uint32_t i = 0; i < n; ++i) Add(hosts[i], hosts[to[i]], bytes);
 }
 
-// A host's partners are spread evenly over all others, so the same number of hosts write to each.
+// A host's partners are spread evenly: as many write to each.
 void Workload::Shuffle() {
   const std::vector<uint32_t> hosts = ReadHosts("hosts");
   const uint32_t bytes = ReadBytes();
@@ -163,8 +163,7 @@ void Workload::Shuffle() {
   }
 }
 
-// In each of 2 (n - 1) rounds every host sends a piece to its successor, once it has one from its
-// predecessor.
+// In 2 (n - 1) rounds each host sends a piece to its successor, once it has its predecessor's.
 void Workload::AllReduceRing() {
   if (ThroughStore()) {
     return object_->error().Note(object_->PlaceOf("through"),
@@ -240,12 +239,12 @@ bool Workload::TraceLine(absl::string_view line) {
   return true;
 }
 
-// Objects are known only after the whole file: a get may precede the put, and waits.
+// Objects are known after the whole file: a get may precede its put, and waits.
 void Workload::StoreTrace(const std::string& path) {
   std::ifstream file(path);
   std::string line;
-  std::vector<std::pair<uint32_t, Asked>> lines;  // with their numbers
-  std::map<std::string, uint32_t> objects;        // by name
+  std::vector<std::pair<uint32_t, Asked>> lines;
+  std::map<std::string, uint32_t> objects;
   const auto wrong = [&](uint32_t number, const std::string& what) {
     object_->error().Note(object_->PlaceOf("file"), absl::StrCat(path, ", line ", number, ": ", what));
   };
@@ -373,7 +372,7 @@ void Workload::AddRepeated(uint32_t from, uint32_t to, uint32_t bytes, uint32_t 
 }
 
 double Workload::HostBitsPerSecond(const std::vector<uint32_t>& hosts) const {
-  std::vector<double> rates;  // of all interfaces
+  std::vector<double> rates;
   std::vector<uint32_t> first;
   for (const Topology::Host& host : topology_.hosts) {
     first.push_back(static_cast<uint32_t>(rates.size()));

@@ -18,12 +18,11 @@ namespace tokamak::sim {
 
 class Workload final {
  public:
-  // Draws come from `random`; files are relative to `folder`. The arguments must outlive it.
+  // Draws from `random`; files are relative to `folder`. Arguments must outlive it.
   Workload(const Topology& topology, const HostNames& names, std::string folder, const base::Random& random)
       : topology_(topology), names_(names), folder_(std::move(folder)), random_(random) {}
 
-  // Appends the transfers of a group, and their objects. Returns its name. Mistakes are noted with
-  // the object.
+  // Appends a group's transfers and objects. Returns its name. Notes mistakes with the object.
   std::string Read(uint32_t group, JsonObject* object, std::vector<Transfer>* transfers,
                    std::vector<StoreObject>* objects);
 
@@ -54,7 +53,6 @@ class Workload final {
   void AddRepeated(uint32_t from, uint32_t to, uint32_t bytes, uint32_t count);
   bool TraceLine(absl::string_view line);
 
-  // A line of a trace of the store.
   struct Asked {
     bool put = false;
     base::Duration start;
@@ -71,12 +69,12 @@ class Workload final {
   const std::string folder_;
   const base::Random& random_;
 
-  // Set while one is read.
+  // While one is read:
   JsonObject* object_ = nullptr;
   std::vector<Transfer>* transfers_ = nullptr;
   std::vector<StoreObject>* objects_ = nullptr;
   Transfer next_;
-  bool one_object_ = false;  // true if all transfers are about the last one
+  bool one_object_ = false;  // all are about the last object
 };
 
 }  // namespace tokamak::sim

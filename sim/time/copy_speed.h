@@ -12,10 +12,9 @@ class CopySpeed final {
   // About 10 GB/s.
   constexpr CopySpeed() = default;
 
-  // Makes copies take no time.
   static constexpr CopySpeed Unlimited() { return CopySpeed(base::Duration()); }
 
-  // `bytes` is not 0.
+  // Not 0.
   static constexpr CopySpeed BytesPerSecond(uint64_t bytes) {
     return CopySpeed(base::Duration::Picoseconds(static_cast<int64_t>(kKiB * 1'000'000'000'000 / bytes)));
   }

@@ -61,7 +61,7 @@ bool Scheduler::InOrder::Before(const SimLoop* a, const SimLoop* b) const {
 void Scheduler::InOrder::Place(SimLoop* loop, size_t position) const { loop->position_ = position; }
 
 void Scheduler::Update(SimLoop& loop) {
-  if (&loop == running_) return;  // Step does it when the task has ended
+  if (&loop == running_) return;  // Step does it after the task
   if (loop.timers_.empty()) {
     if (loop.position_ != Heap::kNowhere) heap_.Remove(loop.position_);
     return;

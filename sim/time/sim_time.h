@@ -23,7 +23,6 @@ class SimTime final : public VirtualTime {
   }
   uint64_t events() const override { return scheduler_.tasks_run(); }
 
-  // For owners that look at single tasks.
   Scheduler& scheduler() { return scheduler_; }
 
  private:

@@ -1,8 +1,7 @@
 // VirtualSignal is a signal of an event loop in virtual time.
 //
-// Raises at different times stay apart until a run answers them: one that a task makes after Spend
-// must not be answered before its time, nor delay an earlier one of another task.
-// Thread rule: its loop's.
+// Raises at different times stay apart until answered: one after Spend is not answered early, nor
+// delays another task's. Thread rule: its loop's.
 #pragma once
 
 #include <algorithm>

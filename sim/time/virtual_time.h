@@ -1,6 +1,5 @@
 // VirtualTime is a clock that jumps from task to task, and the processors that run them: our own
-// (sim_time.h), or ns-3's (ns3/ns3_time.h). Code on it behaves the same on either, to the last
-// packet.
+// (sim_time.h), or ns-3's (ns3/ns3_time.h). Both behave the same, to the last packet.
 #pragma once
 
 #include <cstdint>
@@ -19,20 +18,17 @@ class VirtualTime {
 
   virtual base::Time Now() const = 0;
 
-  // Makes one more simulated processor, with this speed of copying; it must be dropped before the
-  // time.
+  // Makes a simulated processor, dropped before the time.
   virtual std::unique_ptr<base::EventLoop> MakeLoop(CopySpeed copying) = 0;
   std::unique_ptr<base::EventLoop> MakeLoop() { return MakeLoop(CopySpeed()); }
 
-  // Returns the loop whose task runs now; null outside of tasks, or after that task has dropped its
-  // loop.
+  // Null outside of tasks, or after the task dropped its loop.
   virtual base::EventLoop* running() const = 0;
 
-  // Runs tasks until `done`, which is asked before the first and after each, or until all that
-  // start by `limit` have run; then it is `limit`. Returns the last result of `done`.
+  // Runs until `done`, asked before the first and after each task, or until all that start by
+  // `limit` have run; then it is `limit`. Returns the last result of `done`.
   virtual bool RunUntil(const std::function<bool()>& done, base::Time limit) = 0;
 
-  // Returns the number of events that have run.
   virtual uint64_t events() const = 0;
 
   void RunFor(base::Duration duration) {

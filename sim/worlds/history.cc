@@ -30,8 +30,8 @@ const Operation* PutOf(const std::vector<const Operation*>& operations, uint64_t
   return nullptr;
 }
 
-// Returns whether `deletion` may have deleted something between these moments. An unanswered one
-// may act after it was given up; one that failed with NOT_FOUND deleted nothing.
+// True if `deletion` may have acted between these moments: an unanswered one also after it was
+// given up; NOT_FOUND deleted nothing.
 bool MayAct(const Operation& deletion, int64_t from, int64_t until) {
   if (deletion.kind != Kind::kDelete || deletion.begin > until) return false;
   if (deletion.outcome == Outcome::kNothing || deletion.undone) return false;
@@ -40,7 +40,6 @@ bool MayAct(const Operation& deletion, int64_t from, int64_t until) {
   return open || deletion.end >= from;
 }
 
-// Returns the moment from which a content counts as visible.
 int64_t VisibleFrom(const std::vector<const Operation*>& operations, const Operation& put) {
   int64_t from = std::numeric_limits<int64_t>::max();
   if (put.confirmed && put.outcome == Outcome::kOk) from = put.end;
@@ -124,8 +123,7 @@ void History::CheckDeleted(const Operations& operations, std::vector<std::string
 }
 
 void History::CheckOne(const Operations& operations, std::vector<std::string>& wrong) const {
-  // For each content, the first end and the last begin of a read on another node than its
-  // creator's.
+  // By content, the first end and last begin of reads off its creator's node.
   struct Seen {
     const Operation* first = nullptr;
     const Operation* last = nullptr;
@@ -161,7 +159,7 @@ void History::CheckRefused(const Operations& operations, std::vector<std::string
   for (const Operation* put : operations) {
     if (put->kind != Kind::kPut || put->outcome != Outcome::kRefused || put->content == 0) continue;
     if (complete_ && (MayHaveBeenUnknown(*put, put->end) || WasLost(*put, put->end))) {
-      continue;  // it had been accepted, and was displaced
+      continue;  // accepted once, then displaced
     }
     for (const Operation* read : operations) {
       if (!IsRead(*read) || read->content != put->content) continue;
@@ -202,8 +200,7 @@ void History::CheckKept(const Operations& operations, std::vector<std::string>& 
   if (!all_nothing) return;
   for (const Operation* put : operations) {
     if (put->kind != Kind::kPut || put->outcome != Outcome::kOk || WasLost(*put, kNever)) continue;
-    // A deletion that was under way, or came later, may have taken it; so may another content that
-    // won its id.
+    // A deletion under way or later may have taken it, or a content that won its id.
     const bool other = std::any_of(operations.begin(), operations.end(), [put](const Operation* o) {
       if (o->kind == Kind::kDelete) return o->outcome == Outcome::kUnknown || o->end >= put->begin;
       return o->kind == Kind::kPut && o != put && o->outcome != Outcome::kFailed;
@@ -218,15 +215,15 @@ void History::CheckListed(const Operations& operations, std::vector<std::string>
   }
 }
 
-// Returns true if `put` was put while the directory was about to forget or was learning older
-// contents, or is on a node that the directory does not know.
+// True if put while the directory was about to forget or learned older contents, or on a node
+// unknown to it.
 bool History::MayNotBeKnownAgain(const Outage& outage, const Operation& put) {
   if (put.begin > outage.end) return false;
   return put.end >= outage.begin || outage.cut_off.count(put.node) != 0;
 }
 
-// Returns true if the content of `put` has the id all the time until then: nothing deleted it, its
-// node did not lose it, and a directory that forgot it has heard of it again.
+// True if the content of `put` keeps the id until then: not deleted, not lost, and known again to a
+// directory that forgot.
 bool History::StandsUntil(const Operations& operations, const Operation& put, int64_t until) const {
   if (put.kind != Kind::kPut || put.outcome != Outcome::kOk || put.end > until || WasLost(put, until)) return false;
   if (std::any_of(outages_.begin(), outages_.end(),
@@ -238,8 +235,8 @@ bool History::StandsUntil(const Operations& operations, const Operation& put, in
                       [&](const Operation* o) { return MayAct(*o, put.begin, until); });
 }
 
-// An older content displaces it, from a node that was cut off while the directory forgot: contents
-// put before that node has announced everything again lose their ids to it.
+// True if an older content, from a node cut off while the directory forgot, may take the id of one
+// put before that node announced all again.
 bool History::MayBeDisplaced(const Operations& operations, const Operation& put, int64_t until) const {
   return std::any_of(outages_.begin(), outages_.end(), [&](const Outage& outage) {
     if (outage.forgot > until || outage.cut_off.empty()) return false;
@@ -264,7 +261,7 @@ void History::CheckOwn(const Operations& operations, std::vector<std::string>& w
   }
 }
 
-// Returns whether `other` may be the reason why `put` is refused.
+// True if `other` may be why `put` is refused.
 bool History::MayHaveTheId(const Operations& operations, const Operation& other, const Operation& put) const {
   if (other.kind != Kind::kPut || &other == &put || other.begin > put.end) return false;
   if (other.outcome == Outcome::kRefused) return other.end >= put.begin;
@@ -312,13 +309,13 @@ void History::CheckSeen(const Operations& operations, std::vector<std::string>& 
   }
 }
 
-// Returns true if a directory that had forgotten may not have known the content of `put` then.
+// True if a directory that had forgotten may not have known it then.
 bool History::MayHaveBeenUnknown(const Operation& put, int64_t when) const {
   return std::any_of(outages_.begin(), outages_.end(),
                      [&](const Outage& outage) { return outage.forgot <= when && MayNotBeKnownAgain(outage, put); });
 }
 
-// Returns true if the failure of `put` has been reported by then.
+// True if its failure has been reported by then.
 bool History::IsWithdrawn(const Operation& put, int64_t when) const {
   return std::any_of(told_.begin(), told_.end(), [&](const Told& told) {
     return told.node == put.node && told.when >= put.end && told.when <= when;
@@ -358,8 +355,7 @@ bool History::InOutage(int64_t time) const {
                      [time](const Outage& outage) { return outage.begin <= time && time <= outage.end; });
 }
 
-// A node that is cut off while the directory forgets comes back to a directory that does not know
-// earlier deletions.
+// A node cut off while the directory forgets comes back to one without earlier deletions.
 bool History::MayComeBack(const Operations& operations, const Operation& put, int64_t until) const {
   return std::any_of(outages_.begin(), outages_.end(), [&](const Outage& outage) {
     if (put.begin > outage.forgot || until < outage.forgot) return false;
@@ -370,13 +366,12 @@ bool History::MayComeBack(const Operations& operations, const Operation& put, in
   });
 }
 
-// A directory that is still learning may accept a new content. A deletion then means the new one,
-// or the older one displaces it and it is dropped soon after.
+// A learning directory may accept a new content: a deletion means that one, or the older one
+// displaces it and is dropped soon after.
 bool History::MayNotBeKnownTo(const Operations& operations, const Operation& deletion, const Operation& put,
                               const Operation& read) const {
   if (MayComeBack(operations, put, read.end)) return true;
-  // The directory does not know the contents of a node that was given up: the deletion meant what
-  // has been put since.
+  // A node given up has its contents forgotten: the deletion meant what was put since.
   const bool replaced = std::any_of(operations.begin(), operations.end(), [&](const Operation* o) {
     return o->kind == Kind::kPut && o->begin > put.begin && o->begin <= deletion.end;
   });

@@ -1,8 +1,8 @@
 // History is what programs asked of a cluster and what they were answered, in time; Violations()
 // judges it by docs/consistency.md.
 //
-// It knows nothing of nodes or messages: a simulated cluster (sim/worlds/world.h) and programs of
-// real daemons fill it alike. A content is a number that its put chose, and that a get reads back.
+// Filled alike by a simulated cluster (sim/worlds/world.h) and by programs of real daemons. A
+// content is a number that its put chose, and a get reads back.
 //
 //   deleted     after the OK of a Delete of a visible object no later Get returns that content
 //   one         all nodes see the contents of an id in one order: after a newer, no older
@@ -19,9 +19,8 @@
 //   seen        in a calm life, everybody reads a confirmed content from then on
 //   found       a Delete says NOT_FOUND only if no confirmed content stands
 //
-// A content is visible once another node than its creator's has read it, or a confirmed put of it
-// has said OK. A content that only its own node has read may still be refused (docs/consistency.md,
-// One content).
+// A content is visible once another node than its creator's has read it, or a confirmed put said
+// OK; until then it may be refused (docs/consistency.md, One content).
 #pragma once
 
 #include <cstdint>
@@ -36,12 +35,12 @@ namespace tokamak::sim {
 struct Operation {
   enum class Kind : uint8_t { kPut, kGet, kDelete };
   enum class Outcome : uint8_t {
-    kUnknown,  // not answered, or cancelled: it may take effect, even later
+    kUnknown,  // not answered, or cancelled: may take effect, even later
     kOk,
     kNothing,  // NOT_FOUND
     kRefused,  // ALREADY_EXISTS
-    kFailed,   // UNAVAILABLE, DEADLINE_EXCEEDED: promises nothing
-    kWrong,    // anything else: the contract does not list it
+    kFailed,   // UNAVAILABLE, DEADLINE_EXCEEDED: no promise
+    kWrong,    // not in the contract
   };
 
   Kind kind = Kind::kGet;
@@ -50,17 +49,17 @@ struct Operation {
   uint32_t node = 0;
   int64_t begin = 0;  // any unit, one clock
   int64_t end = 0;
-  uint64_t content = 0;    // put: the content; get that is OK: the content read
-  bool confirmed = false;  // put only
-  bool last = false;       // get: at the end, after everything has healed
-  bool decided = false;    // delete that failed: its text reports what it did, and it does nothing later
-  bool undone = false;     // delete that failed: its text reports that it did nothing
-  std::string error = {};  // for people
+  uint64_t content = 0;    // put: the content; OK get: the content read
+  bool confirmed = false;  // put
+  bool last = false;       // get: at the end, all healed
+  bool decided = false;    // failed delete: its text reports what it did; nothing later
+  bool undone = false;     // failed delete: its text reports that it did nothing
+  std::string error = {};
 };
 
 class History final {
  public:
-  // Returns its place, for its end.
+  // Returns its place.
   size_t Begin(Operation operation) {
     operations_.push_back(std::move(operation));
     return operations_.size() - 1;
@@ -72,52 +71,49 @@ class History final {
     if (operations_[place].kind == Operation::Kind::kGet) operations_[place].content = content;
   }
 
-  // The get at `place` is one of the last: everything has healed, and it must be answered.
+  // A get after all has healed: it must be answered.
   void MarkLast(size_t place) { operations_[place].last = true; }
 
-  // The delete at `place` failed, with a text that reports what it did.
+  // A failed delete reported what it did.
   void MarkDecided(size_t place) { operations_[place].decided = true; }
-  // The delete at `place` failed, with a text that reports that it did nothing.
+  // A failed delete reported that it did nothing.
   void MarkUndone(size_t place) { operations_[place].undone = true; }
 
-  // The creator of a content, put without confirmation, heard that it is refused.
+  // The creator, without confirmation, heard of the refusal.
   void Refused(const std::string& id, uint64_t content, int64_t when);
 
-  // The creators of all refused contents have heard so, and Lost names every node that was given
-  // up.
+  // The creators of all refused contents have heard so, and Lost names every node given up.
   void IsComplete() { complete_ = true; }
 
-  // Nothing goes wrong in this life: a get that has this much time finds what is there.
+  // No fault in this life: a get with this much time finds what is there.
   void IsCalm(int64_t patience) { patience_ = patience; }
 
-  // The contents of `node` are gone with it: it lost its memory, or it was given up and another
-  // content may have got the id.
+  // `node` lost its memory, or was given up, and others may have got its ids.
   void Lost(uint32_t node, int64_t when) { losses_.push_back({node, when}); }
 
-  // `node` ended in order at `when`, after it had handed over what it kept, from `begin` on. Its
-  // contents are elsewhere: lost only with some other node.
+  // `node` ended in order at `when`, having handed over from `begin` on: its contents are lost only
+  // with another node.
   void Left(uint32_t node, int64_t begin, int64_t when) { leavings_.push_back({node, begin, when}); }
 
-  // The directory lost its memory at `when`. Everything put before `begin` had been announced then,
-  // and stands. Later contents, until everybody has announced everything again (DirectoryKnows),
-  // may be seen for a while and then be refused.
+  // The directory lost its memory at `when`. Contents put before `begin` were announced, and stand;
+  // later ones, until all is announced again (DirectoryKnows), may be seen, then refused.
   void DirectoryForgot(int64_t begin, int64_t when) { outages_.push_back({begin, when, kNever, {}}); }
   void DirectoryKnows(int64_t when) { outages_.back().end = when; }
 
-  // `node` was cut off from the directory then, for longer than a lease, or had been given up: its
-  // contents may be read though the id was deleted meanwhile, or lose their id to newer ones.
+  // `node` was cut off from the directory beyond a lease, or given up: its contents may be read
+  // though deleted, or lose their ids to newer ones.
   void WasCutOff(uint32_t node) { outages_.back().cut_off.insert(node); }
 
-  // `node` is in the directory, which has heard of everything that came and went there: a put that
-  // failed there no longer holds its id.
+  // The directory has heard of all that came and went on `node`: a put that failed there holds no
+  // id.
   void HasToldAll(uint32_t node, int64_t when) { told_.push_back({node, when}); }
 
   size_t size() const { return operations_.size(); }
 
-  // Returns everything that was asked about one id, a line each, to find the cause of a violation.
+  // A line each.
   std::string Describe(const std::string& id) const;
 
-  // Returns the violations in words; empty if everything was as promised.
+  // In words.
   std::vector<std::string> Violations() const;
 
  private:
@@ -141,7 +137,7 @@ class History final {
     std::set<uint32_t> cut_off;
   };
   static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
-  using Operations = std::vector<const Operation*>;  // of one id, in the order in which they began
+  using Operations = std::vector<const Operation*>;  // of one id, by begin
 
   void CheckDeleted(const Operations& operations, std::vector<std::string>& wrong) const;
   void CheckOne(const Operations& operations, std::vector<std::string>& wrong) const;

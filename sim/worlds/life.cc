@@ -15,7 +15,7 @@ namespace {
 using Kind = Operation::Kind;
 using Outcome = Operation::Outcome;
 
-// More wait in the directory at once only if dropped waits are left in it.
+// Beyond this, dropped waits are left in the directory.
 constexpr size_t kMostWaiting = 1000;
 constexpr base::Duration kPatience =
     base::Milliseconds(40);                              // two round trips to the directory, at the longest latency
@@ -33,7 +33,7 @@ Outcome OutcomeOfGet(const absl::Status& status) {
   return absl::IsDeadlineExceeded(status) ? Outcome::kFailed : OutcomeOf(status);
 }
 
-// A put that was deleted before its answer has no answer in the contract.
+// A put deleted before its answer: none in the contract.
 Outcome OutcomeOfPut(const absl::Status& status) {
   return absl::IsAborted(status) ? Outcome::kNothing : OutcomeOf(status);
 }
@@ -103,7 +103,7 @@ uint32_t Life::AnyNodeBut(uint32_t node) {
 
 // ---- time
 
-// A program that may hear of a finished deletion acts on it at once.
+// Programs that hear of a finished deletion act at once.
 void Life::Pass(base::Duration time) {
   const base::Time end = Now() + time;
   do {
@@ -117,7 +117,7 @@ void Life::Pass(base::Duration time) {
   } while (!deleted_.empty() || Now() < end);
 }
 
-// Stops at the moments at which the state of the nodes must be looked at.
+// Stops when the nodes' state must be looked at.
 void Life::PassUntil(base::Time end) {
   while (true) {
     base::Time stop = std::min(end, Now() + options.lease / 8);
@@ -142,7 +142,7 @@ void Life::LookWhoIsFenced() {
 bool Life::HasToldAll(uint32_t node) {
   const node::Membership& membership = MembershipOf(node);
   if (!membership.joined() || membership.behind() != 0 || frozen_until_[node] >= Now()) return false;
-  // Until then it has not noticed the restart of the directory.
+  // Before, it has not noticed the directory's restart.
   return !outage_.has_value() || (outage_->counted && membership.counters().renewals > outage_->renewals[node]);
 }
 
@@ -286,7 +286,7 @@ bool Life::any_dropped_answered() const {
   });
 }
 
-// Hears of contents that are refused after their put.
+// Hears of refusals after the put.
 void Life::Subscribe(uint32_t node) {
   events_[node] = (*cluster_)[node].store().Subscribe([this](absl::Span<const store::Event> events) {
     for (const store::Event& event : events) {
@@ -386,7 +386,7 @@ void Life::Unload(uint32_t node) {
 }
 
 void Life::DeleteLoad(uint32_t node, uint32_t i) {
-  (*cluster_)[node].store().Delete(base::ObjectId::FromName(LoadName(node, i))).IgnoreError();  // it is gone already
+  (*cluster_)[node].store().Delete(base::ObjectId::FromName(LoadName(node, i))).IgnoreError();  // gone already
 }
 
 // ---- faults
@@ -438,7 +438,7 @@ void Life::Cut(uint32_t node) {
 void Life::Slow(uint32_t a, uint32_t b) {
   if (a == b || !cluster_->network.has_links()) return;
   LinkOptions slow = cluster_->options.link;
-  slow.picoseconds_per_byte = 4'000'000;  // 2 Mb/s: the larger objects take longer than a lease
+  slow.picoseconds_per_byte = 4'000'000;  // 2 Mb/s: larger objects outlast a lease
   cluster_->network.SetLink((*cluster_)[a].address, (*cluster_)[b].address, slow);
 }
 
@@ -483,8 +483,7 @@ bool Life::Recover() {
 
 // ---- a node that ends in order
 
-// Returns whether some healthy node has room for all of these bytes in one piece, beside its
-// programs' part.
+// True if a healthy node has room in one piece, beside its programs' part.
 bool Life::HasRoom(uint32_t leaving, uint64_t bytes) const {
   for (uint32_t node = 0; node < options.nodes; ++node) {
     if (node == leaving || frozen_until_[node] >= Now()) continue;
@@ -496,7 +495,7 @@ bool Life::HasRoom(uint32_t leaving, uint64_t bytes) const {
 
 void Life::Evacuate(uint32_t node, const std::function<void(bool evacuated)>& meanwhile) {
   constexpr base::Duration kLimit = base::Seconds(100);
-  constexpr uint64_t kPutMeanwhile = 64 << 10;  // and the gaps between objects
+  constexpr uint64_t kPutMeanwhile = 64 << 10;  // and gaps between objects
   Host& host = (*cluster_)[node];
   const base::Time begin = Now();
   asked_to_delete_.clear();
@@ -578,7 +577,7 @@ void Life::Heal() {
   AwaitAll();
   for (uint32_t node = 0; node < options.nodes; ++node) Unload(node);
   cluster_->Settle();
-  cluster_->RunFor(options.grace() + options.lease * 4);  // nodes that were given up are gone; deletions have arrived
+  cluster_->RunFor(options.grace() + options.lease * 4);  // given-up nodes are gone; deletions have arrived
   cluster_->Settle();
   if (outage_.has_value()) EndOutage();
   NoteThatAllIsTold();

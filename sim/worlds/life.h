@@ -1,7 +1,7 @@
-// Life is a cluster that lives: programs ask it for things, faults happen to it, and everything
-// asked and answered goes into a history (history.h), with what excuses a node.
+// Life is a cluster that lives: programs ask, faults happen, and all calls and answers go into a
+// history (history.h), with what excuses a node.
 //
-// It draws only details; World (world.h) and its trials (trials.h) decide what happens.
+// It draws details; World (world.h) and trials (trials.h) decide.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace tokamak::sim {
 
 class Life final {
  public:
-  // A call that a program waits for. Dropped, it must never be answered.
+  // A program's call. Dropped, it must never be answered.
   struct Asked {
     size_t place = 0;  // in the history
     std::shared_ptr<Got> got;
@@ -31,7 +31,6 @@ class Life final {
     bool done = false;
   };
 
-  // The latest put of an id.
   struct Last {
     uint32_t node = 0;
     uint64_t size = 0;
@@ -40,8 +39,8 @@ class Life final {
   explicit Life(const WorldOptions& options);
   ~Life();
 
-  // Lets time pass. `deleted` runs as soon as a deletion of one of the ids has said OK, with the
-  // node that asked; it may ask for more.
+  // Lets time pass. `deleted` runs as soon as a deletion has said OK, with the asking node; it may
+  // ask for more.
   void Pass(base::Duration time);
   void OnDeleted(std::function<void(uint32_t node, const std::string& id)> deleted) {
     on_deleted_ = std::move(deleted);
@@ -54,7 +53,7 @@ class Life final {
   void GetOn(uint32_t node, const std::string& id, base::Duration timeout);
   void DeleteFrom(uint32_t node, const std::string& id);
   void ReadEverywhere(const std::string& id);
-  void Fetch(uint32_t node, const std::string& id);  // a get that is waited for
+  void Fetch(uint32_t node, const std::string& id);  // a get, awaited
   void ReadAtTheEnd(const std::string& id, bool last);
 
   // Waits for a place, and keeps the call until Collect, or cancels it.
@@ -64,17 +63,16 @@ class Life final {
   void DropOne(uint32_t node, size_t which);
   size_t asked(uint32_t node) const { return asked_[node].size(); }
 
-  // Gives back the pins of answered gets, sometimes after a while.
+  // Gives back pins of answered gets, sometimes later.
   void Collect();
-  // Waits until everything asked of one node, or of all, has been answered.
+  // Waits until all asked of one node, or of all, is answered.
   bool Await(uint32_t node, base::Duration limit);
-  void AwaitLast(uint32_t node, base::Duration limit);  // for its latest call
+  void AwaitLast(uint32_t node, base::Duration limit);  // of its latest call
   void AwaitAll();
 
-  // Puts objects that nobody asks for: 64 bytes each, not in the history.
+  // Puts objects of 64 bytes that nobody asks for, not in the history.
   void Load(uint32_t node, uint32_t count);
-  // Puts larger ones until there is no room; then perhaps deletes every second: there is room, in
-  // pieces.
+  // Puts larger ones until there is no room; then perhaps deletes every second: room, in pieces.
   void Fill(uint32_t node);
   void Unload(uint32_t node);
 
@@ -88,20 +86,17 @@ class Life final {
   void Slow(uint32_t a, uint32_t b);
   void Lag(uint32_t from, uint32_t to, base::Duration more);
   void Mend();
-  void LoseEntry(const std::string& id);  // the directory no longer knows who has it
+  void LoseEntry(const std::string& id);  // the directory forgets who has it
 
-  // Returns true if `node` is in the directory, which has heard of everything that came and went
-  // there.
+  // True if the directory has heard of all that came and went on `node`.
   bool HasToldAll(uint32_t node);
-  // Waits until no fault is left and every node has announced everything to the directory. Returns
-  // false if that takes too long.
+  // Waits until no fault is left and all is announced. False: that takes too long.
   bool Recover();
 
-  // Ends `node` as a daemon with --evacuate does, and brings it back empty. `meanwhile` runs
-  // repeatedly during that. Checks that what it kept is kept elsewhere.
+  // Ends `node` as --evacuate does, and brings it back empty, with `meanwhile` run repeatedly.
+  // Checks that its objects are kept elsewhere.
   void Evacuate(uint32_t node, const std::function<void(bool evacuated)>& meanwhile);
 
-  // Ends all faults.
   void Heal();
 
   void Wrong(const std::string& what) { wrong_.push_back(what); }
@@ -116,7 +111,6 @@ class Life final {
   uint32_t AnyNodeButTheDirectorys() { return 1 + static_cast<uint32_t>(random.Below(options.nodes - 1)); }
   std::string AnyId() { return IdOf(static_cast<uint32_t>(random.Below(options.ids))); }
   static std::string IdOf(uint32_t i) { return "object" + std::to_string(i); }
-  // Ids of a trial, which deletes them in the end.
   static std::string PassingId(uint32_t i) { return "passing" + std::to_string(i); }
   const Last& last(const std::string& id) { return last_[id]; }
   const node::Membership& MembershipOf(uint32_t node) { return (*cluster_)[node].node().membership(); }
@@ -131,12 +125,11 @@ class Life final {
   History history;
 
  private:
-  // A restart of the directory that not all nodes have got over.
   struct Outage {
     base::Time begin;
-    std::vector<uint64_t> renewals;  // of each node, when no earlier directory can answer any more
-    bool counted = false;            // true if `renewals` is known: after a deadline
-    bool looked = false;             // true if the nodes that are cut off are known: after a lease
+    std::vector<uint64_t> renewals;  // of each node, once no earlier directory can answer
+    bool counted = false;            // `renewals` is known: after a deadline
+    bool looked = false;             // cut-off nodes are known: after a lease
     std::vector<bool> cut_off;
   };
 
@@ -159,14 +152,14 @@ class Life final {
   std::vector<std::string> wrong_;
   std::unique_ptr<Cluster> cluster_;
   std::function<void(uint32_t node, const std::string& id)> on_deleted_;
-  std::vector<std::vector<std::shared_ptr<Asked>>> asked_;  // by node
+  std::vector<std::vector<std::shared_ptr<Asked>>> asked_;
   std::vector<std::shared_ptr<Asked>> dropped_;
   std::vector<base::Pending> events_;                      // by node
-  std::vector<std::pair<uint32_t, std::string>> deleted_;  // just now, with the node that asked
+  std::vector<std::pair<uint32_t, std::string>> deleted_;  // just now, with the asking node
   std::vector<base::Time> frozen_until_;                   // by node
-  std::vector<int64_t> all_announced_;  // by node: the time until which everything is announced, as far as is known
-  std::set<base::ObjectId> asked_to_delete_;  // since an evacuation began
-  std::vector<uint32_t> loads_;               // by node: number of objects of Load
+  std::vector<int64_t> all_announced_;                     // by node: until when all is announced, as far as known
+  std::set<base::ObjectId> asked_to_delete_;               // since an evacuation began
+  std::vector<uint32_t> loads_;                            // by node: objects of Load
   std::optional<Outage> outage_;
   std::map<std::string, Last> last_;
 };

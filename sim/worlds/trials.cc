@@ -16,7 +16,7 @@ bool HasFewWords(const WorldOptions& options) { return options.words_at_once < d
 
 bool HasALongQueue(const WorldOptions& o) { return !o.calm && HasFewWords(o) && o.max_dirty > 1000; }
 
-// Returns ids that every node knows of, confirmed on `node`.
+// Returns ids known to every node, confirmed on `node`.
 std::vector<std::string> Settle(Life& life, uint32_t node, uint32_t first, uint32_t count) {
   std::vector<std::string> ids;
   for (uint32_t i = first; i < first + count; ++i) {
@@ -32,14 +32,14 @@ void DeleteAll(Life& life, uint32_t node, const std::vector<std::string>& ids) {
   life.Await(node, life.options.lease * 2);
 }
 
-// Asks about an id that is settled on `holder` as a node does that has never seen it.
+// Asks about an id settled on `holder`, as a node new to it does.
 void Doubt(Life& life, uint32_t holder, const std::string& id) {
   const uint32_t other = life.AnyNodeBut(holder);
   if (life.random.Chance(0.6)) return life.DeleteFrom(other, id);
   life.PutOn(other, id, 64, /*confirmed=*/true);
 }
 
-// Puts more at once than a node remembers to announce.
+// More at once than a node remembers to announce.
 void Burst(Life& life) {
   const uint32_t node = life.AnyNode();
   const std::vector<std::string> ids = Settle(life, node, 0, 6);
@@ -56,8 +56,7 @@ void Burst(Life& life) {
   DeleteAll(life, node, ids);
 }
 
-// Gives a node much to announce; meanwhile it gets what does not exist yet, gives up, and gets it
-// once it exists.
+// While a node has much to announce it gets what does not exist yet, gives up, and gets it later.
 void Queue(Life& life) {
   const uint32_t node = life.AnyNode();
   const uint32_t other = life.AnyNodeBut(node);
@@ -73,18 +72,18 @@ void Queue(Life& life) {
   for (const std::string& id : ids) life.DeleteFrom(other, id);
   life.Await(other, life.options.lease);
   for (const std::string& id : ids) life.GetOn(node, id, base::Milliseconds(1));
-  // More than there are tombstones: an announcement that is on its way all that time would bring
-  // back a deleted object (docs/consistency.md, What a deletion remembers).
+  // Beyond the tombstones: an announcement under way all that time would bring back a deleted
+  // object (docs/consistency.md, What a deletion remembers).
   if (!life.Recover()) return life.Wrong("a cluster that is well does not get up to date");
   life.Unload(node);
   DeleteAll(life, other, ids);
 }
 
-// Restarts the directory while a node takes longer than a lease to announce everything.
+// Restarts the directory while a node needs more than a lease to announce all.
 void Relearn(Life& life) {
   const uint32_t node = life.AnyNodeButTheDirectorys();
   const std::vector<std::string> ids = Settle(life, node, 6, 8);
-  // Words that a node sends within a lease: kBatchesInFlight calls in each round trip.
+  // Sent within a lease: kBatchesInFlight calls a round trip.
   const base::Duration lag = life.options.directory_deadline() / 4;
   const auto in_a_lease =
       static_cast<uint32_t>(life.options.lease.picoseconds() / ((lag + life.options.latency) * 2).picoseconds()) *
@@ -107,8 +106,7 @@ void Relearn(Life& life) {
   DeleteAll(life, node, ids);
 }
 
-// Takes a node with a copy away while that copy is deleted, and then more objects than are
-// remembered.
+// Takes a node away while its copy is deleted, and then more objects than are remembered.
 void Return(Life& life) {
   const uint32_t gone = life.AnyNodeButTheDirectorys(), holder = life.AnyNodeBut(gone);
   const std::string id = life.AnyId();
@@ -151,8 +149,8 @@ void Silence(Life& life) {
 
 constexpr uint32_t kFirstOfStall = 96, kLastOfStall = 111;
 
-// Stops the directory for less than a lease while puts wait for its word; some connections break
-// meanwhile. Requests already sent to it may be carried out afterwards.
+// Stops the directory for less than a lease while puts wait for it and some connections break;
+// requests sent before may be carried out after.
 void Stall(Life& life) {
   const uint32_t node = life.AnyNodeButTheDirectorys();
   life.FreezeAll(0, life.options.lease * 2 / 5 + life.UpTo(life.options.lease / 2));
@@ -170,8 +168,7 @@ void Stall(Life& life) {
   life.Await(node, life.options.lease * 2);
 }
 
-// Has the directory lose what it knows of objects, as when keys of Redis go. A holder that deletes
-// such an object has it deleted everywhere.
+// The directory loses objects, as when keys of Redis go; a holder's delete still reaches all.
 void Lose(Life& life) {
   if (!life.Recover()) return life.Wrong("a cluster that is well does not get up to date");
   const uint32_t node = life.AnyNode();
@@ -179,15 +176,13 @@ void Lose(Life& life) {
   for (const std::string& id : ids) {
     for (uint64_t copies = life.random.Below(3); copies > 0; --copies) life.Fetch(life.AnyNode(), id);
   }
-  // In half of the lives copies are still being announced: the directory then loses only some
-  // holders.
+  // In half of the lives copies are still being announced: only some holders are lost.
   if (life.random.Chance(0.5)) {
     life.Pass(life.UpTo(kRoundTrips));
   } else if (!life.Recover()) {
     return life.Wrong("a cluster that is well does not get up to date");
   }
-  // A word of its own that is under way would hide the loss from it (docs/consistency.md, Keys that
-  // Redis loses).
+  // A word of its own under way would hide the loss (docs/consistency.md, Keys that Redis loses).
   if (!life.HasToldAll(node)) return;
   if (!std::all_of(ids.begin(), ids.end(), [&](const std::string& id) { return life.cluster()[node].Has(id); })) return;
   for (const std::string& id : ids) life.LoseEntry(id);
@@ -197,18 +192,17 @@ void Lose(Life& life) {
   DeleteAll(life, node, ids);
 }
 
-// Has one program keep more calls under way than its node allows.
+// More calls of one program than its node allows.
 void Hog(Life& life) {
   const uint32_t node = life.AnyNodeButTheDirectorys();
   if (!life.Recover()) return life.Wrong("a cluster that is well does not get up to date");
-  // Keeps calls under way for a while; the first messages of a connection wait for slots for some
-  // round trips.
+  // Keeps calls under way; a connection's first messages wait some round trips for slots.
   const base::Duration lag = life.options.directory_deadline() / 24;
   life.Lag(node, 0, lag);
   life.Lag(0, node, lag);
   life.Pass(lag * 8);
   const uint64_t failed = life.MembershipOf(node).counters().failed_renewals;
-  const base::Time end = life.Now() + life.options.lease * 2 / 5;  // there is a renewal in it
+  const base::Time end = life.Now() + life.options.lease * 2 / 5;  // with a renewal in it
   uint32_t next = 0;
   while (life.Now() < end) {
     while (life.asked(node) < life.options.engine_calls * 5 / 4) {
@@ -224,7 +218,7 @@ void Hog(Life& life) {
   life.Await(node, life.options.lease * 4);
 }
 
-// Puts and deletes one id on all nodes at once, while one of them has much to announce.
+// Puts and deletes one id on all nodes at once, one of them busy announcing.
 void Contest(Life& life) {
   const uint32_t busy = life.AnyNode();
   const std::string id = life.AnyId();
@@ -242,7 +236,7 @@ void Contest(Life& life) {
   life.Unload(busy);
 }
 
-// Ends a node that first hands over what it keeps.
+// Ends a node that hands over first.
 void Evacuate(Life& life) {
   if (!life.Recover()) return life.Wrong("a cluster that is well does not get up to date");
   const uint32_t node = life.AnyNodeButTheDirectorys();

@@ -9,7 +9,7 @@ namespace tokamak::sim {
 
 namespace {
 
-constexpr base::Duration kMostSilence = base::Seconds(120);  // then what a crashed node had asked for is forgotten
+constexpr base::Duration kMostSilence = base::Seconds(120);  // then a crashed node's calls are forgotten
 constexpr base::Duration kMostLag = base::Milliseconds(80);
 constexpr uint32_t kCrowd = 80;
 constexpr uint64_t kSizes[] = {0, 64, 3000, 60'000, 150'000};
@@ -118,7 +118,7 @@ void World::DeleteEvictOrReplace() {
   }
 }
 
-// Deletes an id that others are about to read, or to delete.
+// Deletes an id that others are about to read, or delete.
 void World::DeleteWhileRead() {
   const std::string id = life_.AnyId();
   for (uint64_t i = random_.Below(4); i > 0; --i) life_.GetOn(life_.AnyNode(), id, life_.UpTo(base::Milliseconds(300)));
@@ -127,7 +127,7 @@ void World::DeleteWhileRead() {
   for (uint64_t i = random_.Chance(0.3) ? 2 : 1; i > 0; --i) life_.DeleteFrom(life_.AnyNode(), id);
 }
 
-// After a deletion: nobody may read the content any more, and its id is free.
+// After a deletion nobody may read the content, and the id is free.
 void World::FollowUp(uint32_t deleter, const std::string& id) {
   const Life::Last last = life_.last(id);
   const bool puts = random_.Chance(0.5), puts_first = random_.Chance(0.5);
@@ -144,7 +144,7 @@ void World::Locate() {
   life_.Keep(node, life_.Locate(node, life_.AnyId(), life_.UpTo(base::Seconds(2))));
 }
 
-// Many calls wait for ids that nobody puts, and are dropped: all at once, or a little later.
+// Waits for ids that nobody puts, dropped at once or a little later.
 void World::LocateAndDropMany() {
   const uint32_t node = life_.AnyNode();
   std::vector<std::shared_ptr<Life::Asked>> crowd;
@@ -155,7 +155,7 @@ void World::LocateAndDropMany() {
   for (auto& asked : crowd) life_.Drop(std::move(asked));
 }
 
-// A copy that has just come is deleted, or evicted and got again, before the directory hears of it.
+// Before the directory hears of a fresh copy it is deleted, or evicted and got again.
 void World::DeleteOrEvictWhatJustCame() {
   const uint32_t node = life_.AnyNode();
   const std::string id = life_.AnyId();
@@ -172,7 +172,7 @@ void World::DeleteOrEvictWhatJustCame() {
   if (random_.Chance(0.8)) life_.DeleteFrom(life_.AnyNode(), id);
 }
 
-// An id gets another content than the one that a node remembers, and then the directory is away.
+// A node remembers another content of an id, and the directory is away.
 void World::ReplaceWhileTheDirectoryIsAway() {
   const uint32_t reader = life_.AnyNode();
   const std::string id = life_.AnyId();
@@ -190,7 +190,6 @@ void World::ReplaceWhileTheDirectoryIsAway() {
   life_.GetOn(reader, id, life_.UpTo(base::Milliseconds(600)));
 }
 
-// A program drops a call that it waits for.
 void World::DropOne() {
   const uint32_t node = life_.AnyNode();
   if (life_.asked(node) > 0) life_.DropOne(node, random_.Below(life_.asked(node)));
@@ -209,8 +208,7 @@ void World::Mend() { life_.Mend(); }
 
 // ---- the end
 
-// Reads twice: the first read may carry on a deletion that the directory had forgotten
-// (docs/consistency.md).
+// Reads twice: the first may carry on a deletion that the directory forgot (docs/consistency.md).
 void World::JudgeReads() {
   Trials::PutWhatWasRefused(life_);
   life_.AwaitAll();
@@ -222,7 +220,7 @@ void World::JudgeReads() {
   if (life_.any_dropped_answered()) life_.Wrong("what was dropped was answered");
 }
 
-// In a healed cluster every id can be deleted, and nothing is left of it.
+// Healed, every id can be deleted, with nothing left.
 void World::JudgeDeletions() {
   for (uint32_t i = 0; i < options_.ids; ++i) life_.DeleteFrom(life_.AnyNode(), Life::IdOf(i));
   for (uint32_t i = 0; i < Life::kPassingIds; ++i) life_.DeleteFrom(life_.AnyNode(), Life::PassingId(i));

@@ -1,9 +1,9 @@
 // World draws the life of a cluster (life.h) from a seed: programs put, get and delete the same few
-// ids again and again while nodes freeze for longer than their leases, lose the directory or their
-// power, and the network loses packets. Trials (trials.h) lead it to states that chance would not
-// reach. Then everything is healed, and the history (history.h) is judged.
+// ids while nodes freeze beyond their leases, lose the directory or their power, and the network
+// loses packets. Trials (trials.h) lead it to rare states. Then all is healed, and the history
+// (history.h) judged.
 //
-// The same seed gives the same life, to the last packet: compare trace_hash().
+// A seed's life is the same to the last packet: compare trace_hash().
 #pragma once
 
 #include <cstdint>
@@ -23,17 +23,17 @@ class World final {
  public:
   explicit World(const WorldOptions& options);
 
-  // Lives, heals, and returns each violation in a sentence.
+  // Returns violations, a sentence each.
   std::vector<std::string> Run();
 
-  // Returns the options and how often each action and fault was drawn, for the report of a failure.
+  // For reports of failures.
   std::string Describe() const;
 
   const History& history() const { return life_.history; }
   uint64_t trace_hash() { return life_.cluster().hash.hash(); }
 
  private:
-  // One thing that programs do, as often as its weight says.
+  // Drawn by its weight.
   struct Action {
     const char* name;
     uint32_t weight;
@@ -41,7 +41,7 @@ class World final {
   };
   static absl::Span<const Action> Actions();
 
-  // One fault, with its probability for each step.
+  // Drawn at each step, by its probability.
   struct Fault {
     const char* name;
     double WorldOptions::*chance;
@@ -79,10 +79,10 @@ class World final {
 
   const WorldOptions options_;
   Life life_;
-  base::Random& random_;  // the life's
+  base::Random& random_;
   Trials trials_;
-  std::vector<uint32_t> acted_;    // times, by the place in Actions()
-  std::vector<uint32_t> faulted_;  // times, by the place in Faults()
+  std::vector<uint32_t> acted_;    // counts, by place in Actions()
+  std::vector<uint32_t> faulted_;  // likewise, in Faults()
 };
 
 }  // namespace tokamak::sim

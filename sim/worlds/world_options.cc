@@ -13,14 +13,14 @@ namespace {
 
 constexpr uint32_t kMostOfTrials = 9;  // nodes
 
-// Draws small bounds, on a network that is fast enough for them.
+// Small bounds, on a network fast enough for them.
 void DrawBounds(base::Random random, WorldOptions& options) {
   if (options.nodes > kMostOfTrials || random.Chance(0.2)) return;
   if (random.Chance(0.6)) {
     options.latency = std::min(options.latency, base::Microseconds(200));
     options.picoseconds_per_byte = std::min<int64_t>(options.picoseconds_per_byte, 8'000);
     if (random.Chance(0.7)) options.lease = base::Milliseconds(100);
-    // a node that lost its connection to the directory's is back within a lease
+    // a node that lost the directory's connection is back within a lease
     options.ack_timeout = options.lease / 25;
   }
   if (random.Chance(0.8)) options.tombstones = 16;
@@ -52,7 +52,7 @@ WorldOptions WorldOptions::OfSeed(uint64_t seed) {
   }
   static constexpr base::Duration kLatencies[] = {base::Microseconds(2), base::Microseconds(200),
                                                   base::Milliseconds(5)};
-  static constexpr int64_t kRates[] = {80, 8'000, 800'000};  // picoseconds for each byte: 100 Gb/s, 1 Gb/s, 10 Mb/s
+  static constexpr int64_t kRates[] = {80, 8'000, 800'000};  // picoseconds per byte: 100 Gb/s, 1 Gb/s, 10 Mb/s
   options.latency = kLatencies[random.Below(3)];
   options.picoseconds_per_byte = kRates[random.Below(3)];
   DrawBounds(base::Random(seed).Fork(2), options);

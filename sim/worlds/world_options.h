@@ -1,5 +1,4 @@
-// WorldOptions describe a life of a cluster: its size, its network, the bounds of its nodes and the
-// faults that it meets.
+// WorldOptions describe a life of a cluster: size, network, bounds and faults.
 #pragma once
 
 #include <cstddef>
@@ -22,11 +21,11 @@ struct WorldOptions {
   uint32_t ids = 6;
   uint32_t steps = 300;
   base::Duration most_between = base::Milliseconds(40);  // steps
-  bool calm = false;                                     // no faults
+  bool calm = false;
   base::Duration latency = base::Microseconds(2);
   int64_t picoseconds_per_byte = 80;
 
-  // Leases and bounds, small, so that a life reaches them.
+  // Small, so that a life reaches them.
   base::Duration lease = base::Milliseconds(500);
   size_t tombstones = directory::kMaxTombstones;
   size_t max_dirty = node::kMaxDirty;
@@ -36,29 +35,28 @@ struct WorldOptions {
   base::Duration grace() const { return lease * 4; }
   base::Duration directory_deadline() const { return lease / 5; }
 
-  // Faults, with their probabilities for each step.
+  // Probabilities of faults, for each step.
   double freeze = 0.01;     // a node stands still for up to three leases
   double cut = 0.01;        // a node and the directory's do not reach each other
   double partition = 0.01;  // a node reaches nobody
   double crash = 0.005;     // a node loses its power, and starts again
   double directory_crash = 0.002;
-  double slow = 0.03;   // the way between two nodes gets slow, so that pulls take long
-  double lag = 0.03;    // the way from one node to another gets long, so that words on other ways overtake
+  double slow = 0.03;   // a slow way between two nodes: pulls take long
+  double lag = 0.03;    // a long way from one node to another: words on other ways overtake
   double mend = 0.03;   // ends cuts, partitions and slow ways
   double loss = 0.001;  // of packets
 
-  // The trials that may run, a bit for each by its place in the table (trials.h), and the
-  // probability of each for each step.
+  // A bit for each trial that may run, by its place in the table (trials.h), and the probability of
+  // each for each step.
   uint32_t trials = 0;
   double trial = 0.006;
 
-  // A network without a link for each pair of nodes has no slow or long ways.
+  // Without a link for each pair of nodes: no slow or long ways.
   NetworkMaker network = MakeSimNetwork;
 
-  // Returns the options that a seed alone draws: number of nodes, bounds and faults.
   static WorldOptions OfSeed(uint64_t seed);
 
-  // Returns everything that was drawn, for the report of a failure.
+  // For reports of failures.
   std::string Describe() const;
 };
 

@@ -123,7 +123,7 @@ void Print(const CommandContext& context, const std::vector<SizeResult>& results
   std::cout << FormatTable(rows, {0, 1, 2, 3, 4, 5, 6, 7});
 }
 
-// True for a socket as an end of --between: names of nodes have no '/'.
+// True for a socket: names of nodes have no '/'.
 bool IsSocket(const std::string& end) { return end.find('/') != std::string::npos; }
 
 void AddBench(CLI::App& bench, BenchFlags& flags) {
@@ -172,7 +172,6 @@ absl::StatusOr<Client> Connect(const std::string& socket) {
   return AsAbsl(Client::Connect(socket, options));
 }
 
-// Connects to the cluster's nodes beside the context's, except those that do not answer.
 std::vector<Client> ConnectBeside(const CommandContext& context) {
   std::vector<Client> clients;
   for (const std::string& other : FindSocketsBeside(context.flags, context.socket)) {
@@ -197,7 +196,7 @@ absl::Status Bench(const CommandContext& context, const BenchFlags& flags) {
   return BenchBetween(context, flags, std::move(nodes), others);
 }
 
-// Returns the first of two ends if it is a socket: that daemon runs the command.
+// Returns the first end if a socket: that daemon runs the command.
 std::string SocketOf(const BenchFlags& flags) {
   return flags.between.size() == 2 && IsSocket(flags.between[0]) ? flags.between[0] : "";
 }

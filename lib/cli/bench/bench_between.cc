@@ -34,28 +34,27 @@ using Instant = std::chrono::steady_clock::time_point;
 
 constexpr std::chrono::seconds kMoveTimeout(30);
 
-// Objects made at once on the other node.
+// On the other node.
 constexpr uint64_t kMadeAtOnce = 64;
 
-// Pushes of objects that are there already.
+// With the object there already.
 constexpr int kEmptyPushes = 20;
 
-// A mover of less than this part of the bytes is not named: others use the node, too.
+// Movers of less go unnamed: others use the node, too.
 constexpr uint64_t kNamedPart = 10;
 
-// ---- movers of the objects, as the node counts them
+// ---- movers, as the node counts them
 
 constexpr std::array<const char*, 4> kMovers = {"brought", "eager", "read", "write"};
 using MovedBytes = std::array<uint64_t, kMovers.size()>;
 
 struct Way {
   const char* verb;     // of the engines' numbers
-  const char* brought;  // the number of objects that came with an answer
+  const char* brought;  // number of objects that came with an answer
 };
 constexpr Way kOut = {"served", "brought_to_peers_total"};
 constexpr Way kIn = {"pulled", "pull_brought_total"};
 
-// Returns the bytes moved since the node's start, for objects of `bytes` each.
 absl::StatusOr<MovedBytes> LookAtMoved(Client& client, const Way& way, uint64_t bytes) {
   const auto stats = AsAbsl(client.NodeStats());
   if (!stats.ok()) return stats.status();
@@ -82,8 +81,6 @@ std::vector<std::string> NameMovers(const MovedBytes& before, const MovedBytes& 
   return names;
 }
 
-// ---- results
-
 struct SizeMoved {
   TimedCalls calls;
   std::vector<std::string> by;  // of kMovers
@@ -93,7 +90,7 @@ struct Direction {
   std::string from, to;
   const char* call;
   std::vector<SizeMoved> sizes;
-  absl::Status not_measured;  // the reason
+  absl::Status not_measured;
 };
 
 json DirectionToJson(const Direction& direction) {
@@ -143,7 +140,6 @@ class BetweenRunner final {
     prefix_ = absl::StrFormat("tok-bench/%016x/", session_);
   }
 
-  // This run's own number.
   uint64_t session() const { return session_; }
 
   absl::StatusOr<Direction> Push() {
@@ -159,7 +155,6 @@ class BetweenRunner final {
     return direction;
   }
 
-  // Returns the median time, in seconds, of a push that moves nothing.
   absl::StatusOr<double> PushOfNothing() {
     Latencies moving, nothing;
     data_.assign(1, kFill);
@@ -172,7 +167,6 @@ class BetweenRunner final {
     return nothing.Quantile(0.5);
   }
 
-  // Tries whether objects can be made on the other node at all.
   absl::Status TryToMake(tune::Holder& maker) {
     const absl::Status made = Make(maker, {{ObjectId::FromName(NameOf(++number_)), 1}});
     const absl::Status deleted = undo_.TakeBack();
@@ -214,12 +208,12 @@ class BetweenRunner final {
     return absl::OkStatus();
   }
 
-  // The object is deleted in any case: at the end, or by an interruption.
+  // Deleted at the end or on interruption.
   absl::Status PutAndPush(absl::FunctionRef<absl::Status(const ObjectId& id)> push) {
     const std::string name = NameOf(++number_);
     const ObjectId id = ObjectId::FromName(name);
     PutOptions options;
-    options.confirmed = true;  // else the other node would wait for the directory to hear of it
+    options.confirmed = true;  // else the other node would wait for the announcement
     options.name = name;
     absl::Status status = undo_.Do([&] { return AsAbsl(here_.Put(id, data_, {}, options)); },
                                    [this, id] { return AsAbsl(here_.Delete(id)); });
@@ -256,7 +250,6 @@ class BetweenRunner final {
     return absl::OkStatus();
   }
 
-  // After an error, too, some may be there: they are deleted with the others.
   absl::Status Make(tune::Holder& maker, const std::vector<tune::TestObject>& objects) {
     absl::Status made;
     const absl::Status done = undo_.Do(
@@ -268,7 +261,7 @@ class BetweenRunner final {
     return done.ok() ? made : done;
   }
 
-  // The objects are deleted in any case: at the end, or by an interruption.
+  // Deleted at the end or on interruption.
   absl::Status MakeAndGet(tune::Holder& maker, uint64_t size, uint64_t count, Latencies& latencies) {
     std::vector<tune::TestObject> objects;
     for (uint64_t i = 0; i < count; ++i) objects.push_back({ObjectId::FromName(NameOf(++number_)), size});
@@ -304,7 +297,6 @@ class BetweenRunner final {
                                                     ": ", status.message()));
   }
 
-  // Names of equal length.
   std::string NameOf(uint64_t number) const { return absl::StrFormat("%s%08d", prefix_, number); }
 
   Client& here_;
@@ -364,7 +356,7 @@ absl::Status CheckSizes(const BenchFlags& flags, const Ends& ends) {
   return absl::OkStatus();
 }
 
-// If nobody makes objects there, the result is the reason.
+// The error is the reason why nobody makes objects there.
 absl::StatusOr<Direction> MeasureGets(BetweenRunner& runner, const Ends& ends, Undo& undo) {
   if (ends.there_client != nullptr) {
     tune::ClientHolder maker(*ends.there_client);

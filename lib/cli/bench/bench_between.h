@@ -1,12 +1,10 @@
-// `tok bench --between`: the times to move objects from this node to another one and back, one
-// after the other.
+// `tok bench --between`: the times to move objects one by one from this node to another and back.
 //
 //  to the other     an object is put here and pushed (Client::Push); the push is timed
 //  from the other   an object is made there (tune/holder.h) and got here; the get is timed
 //
-// A program reaches only the daemon of its own machine, so the other node is asked through the
-// cluster. Objects for it need no program there; objects from it are put there by this program if
-// on the same machine, else by `tok tune --serve`. All are deleted as in every `tok bench`.
+// A program reaches only its own machine's daemon: objects are made there by this program on the
+// same machine, else by `tok tune --serve`. All are deleted.
 #pragma once
 
 #include <string>
@@ -19,9 +17,8 @@
 
 namespace tokamak::cli {
 
-// `nodes`: the names of two, or of the other one beside this. `others`: clients of further nodes on
-// this machine. kInvalidArgument: neither node is on this machine, or both are one. kNotFound:
-// there is no such node.
+// `nodes`: two names, or the one beside this. `others`: clients of further nodes here.
+// kInvalidArgument: neither is on this machine, or both are one. kNotFound: no such node.
 absl::Status BenchBetween(const CommandContext& context, const BenchFlags& flags, std::vector<std::string> nodes,
                           std::vector<Client>& others);
 

@@ -12,18 +12,17 @@
 namespace tokamak::cli {
 
 struct TimedCalls {
-  uint64_t size = 0;  // bytes of data of each object
+  uint64_t size = 0;  // data bytes of each object
   Latencies latencies;
 
   double per_second() const;
   double bytes_per_second() const;
 
   std::string Time(double quantile) const;
-  std::string Rate() const;  // of bytes
+  std::string Rate() const;  // in bytes
   nlohmann::json ToJson() const;
 };
 
-// Returns the duration of `call`.
 template <typename Call>
 double SecondsOf(Call call) {
   const auto began = std::chrono::steady_clock::now();

@@ -40,7 +40,7 @@ using nlohmann::json;
 namespace {
 
 constexpr int kReadyMilliseconds = 60'000;
-constexpr int64_t kLookMilliseconds = 1'000;  // interval of looks at the log without inotify
+constexpr int64_t kLookMilliseconds = 1'000;  // without inotify
 constexpr int kStopMilliseconds = 15'000;
 
 std::string ReadText(const std::string& path) {
@@ -56,8 +56,8 @@ int64_t NowMilliseconds() {
   return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
 }
 
-// Returns field 22 of /proc/PID/stat; 0: no such process. Fields are counted after the name, which
-// may contain anything.
+// Returns field 22 of /proc/PID/stat, counted after the name, which may contain anything; 0: no
+// such process.
 uint64_t StartTime(pid_t pid) {
   const std::string stat = ReadText(absl::StrCat("/proc/", pid, "/stat"));
   const size_t name_end = stat.rfind(')');
@@ -68,7 +68,7 @@ uint64_t StartTime(pid_t pid) {
   return fields[0] == "Z" ? 0 : started;
 }
 
-// Returns the path of our program: beside this one, as Bazel lays them out, or in PATH.
+// Looks beside this program, as Bazel lays them out, and in PATH.
 std::string FindProgram(const std::string& name, const std::string& package) {
   std::error_code error;
   const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
@@ -78,8 +78,7 @@ std::string FindProgram(const std::string& name, const std::string& package) {
   return name;
 }
 
-// Waits until the log contains `sign`, or the program ends. Its last lines tell why it ended, so
-// they are read afterwards.
+// Waits for `sign` in the log, or the program's end, then reads the last lines: they may tell why.
 absl::Status AwaitReady(os::ChildProcess& child, const std::string& name, const std::string& log,
                         const std::string& sign, int interrupted) {
   const os::FileDescriptor changes(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
@@ -95,7 +94,7 @@ absl::Status AwaitReady(os::ChildProcess& child, const std::string& name, const 
       return absl::UnavailableError(
           absl::StrCat(name, left <= 0 ? " is not ready after a minute" : " did not start", ": ", lines.back()));
     }
-    // poll ignores a descriptor that is -1.
+    // poll ignores -1.
     pollfd waits[3] = {{changes.get(), POLLIN, 0}, {child.descriptor(), POLLIN, 0}, {interrupted, POLLIN, 0}};
     if (poll(waits, 3, static_cast<int>(std::min(left, kLookMilliseconds))) > 0) {
       if (waits[2].revents != 0) return absl::CancelledError("interrupted");
@@ -110,7 +109,6 @@ json ProcessToJson(const ClusterProcess& process) {
   return {{"name", process.name}, {"pid", process.pid}, {"started", process.started}, {"socket", process.socket}};
 }
 
-// Reads one list of the saved cluster; nullopt: malformed.
 std::optional<std::vector<ClusterProcess>> FromJson(const json& saved, const char* list) {
   if (!saved.is_object() || !saved.contains(list) || !saved[list].is_array()) return std::nullopt;
   std::vector<ClusterProcess> processes;
@@ -128,7 +126,7 @@ std::optional<std::vector<ClusterProcess>> FromJson(const json& saved, const cha
   return processes;
 }
 
-// Reads the folders above `folder` that were made for it; empty if not saved.
+// Folders made above `folder`; empty: not saved.
 std::optional<std::vector<std::string>> FoldersFromJson(const json& saved, const std::string& folder) {
   if (!saved.is_object() || !saved.contains("folders")) return std::vector<std::string>();
   if (!saved["folders"].is_array()) return std::nullopt;
@@ -154,21 +152,20 @@ absl::Status Save(const Cluster& cluster, const std::string& folder) {
   return absl::UnknownError(absl::StrCat("cannot write ", path));
 }
 
-// Checks that only this user owns and may change the file or folder.
+// Checks that only this user owns and may change it.
 absl::Status CheckOurs(const std::string& path) {
   struct stat info {};
   if (stat(path.c_str(), &info) == 0 && info.st_uid == getuid() && (info.st_mode & 022) == 0) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat(path, " is not ours alone: name another --state folder"));
 }
 
-// Removes the empty ones, innermost first.
+// Innermost first.
 void RemoveFolders(const std::vector<std::string>& folders) {
   for (auto folder = folders.rbegin(); folder != folders.rend() && rmdir(folder->c_str()) == 0; ++folder) {
   }
 }
 
-// Makes a folder and the missing ones above it, and returns these, the outermost first. After an
-// error none of them is left.
+// Makes a folder, and returns the ones made above it, outermost first. An error leaves none.
 absl::StatusOr<std::vector<std::string>> MakeFolder(const std::string& path) {
   std::vector<std::string> above;
   std::error_code error;
@@ -192,8 +189,6 @@ absl::StatusOr<std::vector<std::string>> MakeFolder(const std::string& path) {
   return absl::UnknownError(absl::StrCat("cannot make ", path, ": ", std::strerror(reason)));
 }
 
-// Removes the files of a cluster's processes, then the folder if it is empty, and the folders made
-// for it.
 void Clean(const Cluster& cluster, const std::string& folder) {
   std::error_code error;
   for (const auto* processes : {&cluster.nodes, &cluster.helpers}) {
@@ -211,10 +206,10 @@ bool Runs(const ClusterProcess& process) {
   return process.pid > 0 && process.started != 0 && StartTime(process.pid) == process.started;
 }
 
-// Stops one process, which may not be our child.
+// The process may not be our child.
 void StopProcess(const ClusterProcess& process) {
   const os::FileDescriptor handle(static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0)));
-  if (!handle.valid() || !Runs(process)) return;  // checked with the descriptor open, so it is the same process
+  if (!handle.valid() || !Runs(process)) return;  // checked with the descriptor open: the same process
   for (const int signal : {SIGTERM, SIGKILL}) {
     syscall(SYS_pidfd_send_signal, handle.get(), signal, nullptr, 0);
     pollfd ended = {handle.get(), POLLIN, 0};
@@ -222,7 +217,7 @@ void StopProcess(const ClusterProcess& process) {
   }
 }
 
-// Locks a state folder, so that one command at a time starts or stops a cluster there.
+// Lets one command at a time start or stop a cluster in a state folder.
 absl::StatusOr<os::FileDescriptor> LockFolder(const std::string& folder) {
   os::FileDescriptor lock(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!lock.valid()) return absl::UnknownError(absl::StrCat("cannot open ", folder, ": ", std::strerror(errno)));
@@ -232,7 +227,6 @@ absl::StatusOr<os::FileDescriptor> LockFolder(const std::string& folder) {
 
 class Starter final {
  public:
-  // `made`: the folders above the state folder that were made for this cluster.
   Starter(const ClusterSettings& settings, std::vector<std::string> made) : settings_(settings) {
     cluster_.folders = std::move(made);
   }
@@ -300,7 +294,7 @@ class Starter final {
                                      directory};
     argv.insert(argv.end(), settings_.extra.begin(), settings_.extra.end());
     for (std::string& flag : argv) {
-      // "--pcap FILE" gives each node a file of its own if FILE has a %.
+      // A % in FILE of "--pcap FILE" becomes the node's name.
       const size_t sign = flag.find('%');
       if (sign != std::string::npos) flag.replace(sign, 1, process.name);
     }
@@ -313,8 +307,8 @@ class Starter final {
     options.argv = std::move(argv);
     options.output = Path(process.name + ".log");
     options.die_with_parent = settings_.end_with_us;
-    unlink(options.output.c_str());  // of an earlier cluster
-    into.push_back(process);         // so that its files are removed even if it does not start
+    unlink(options.output.c_str());  // an earlier cluster's
+    into.push_back(process);         // first: its files go even if the start fails
     auto child = os::ChildProcess::Start(options);
     if (!child.ok()) {
       return absl::Status(child.status().code(), absl::StrCat(process.name, ": ", child.status().message(),
@@ -323,7 +317,7 @@ class Starter final {
     children_.push_back(*std::move(child));
     into.back().pid = children_.back()->pid();
     into.back().started = StartTime(into.back().pid);
-    // Saved each time: even if tok is killed in between, tok down finds the processes.
+    // If tok is killed, tok down finds the processes.
     if (absl::Status status = Save(cluster_, settings_.folder); !status.ok()) return status;
     return AwaitReady(*children_.back(), process.name, options.output, sign, settings_.interrupted);
   }
@@ -358,7 +352,7 @@ absl::StatusOr<Cluster> StartCluster(const ClusterSettings& settings) {
                                                      ": stop it with tok down, or name another --state"));
       }
     }
-    if (made->empty()) made = known->folders;  // it ended without tidying up
+    if (made->empty()) made = known->folders;  // ended without tidying up
   } else if (!absl::IsNotFound(known.status())) {
     return known.status();
   }
@@ -372,7 +366,7 @@ absl::StatusOr<Cluster> LoadCluster(const std::string& folder) {
     return absl::NotFoundError(
         absl::StrCat("no cluster was started in ", folder, ": start one with tok up, or name a --socket"));
   }
-  // It names processes to end, files to remove, and nodes that programs trust with their objects.
+  // It names processes to end, files to remove, and nodes to trust.
   for (const std::string& part : {folder, path}) {
     if (absl::Status status = CheckOurs(part); !status.ok()) return status;
   }
@@ -395,7 +389,7 @@ absl::StatusOr<uint32_t> StopCluster(const std::string& folder) {
   const auto cluster = LoadCluster(folder);
   if (!cluster.ok()) return cluster.status();
   uint32_t stopped = 0;
-  // In reverse order of the start, so that the directory outlives those who leave it.
+  // In reverse: the directory outlives its users.
   for (const auto* processes : {&cluster->nodes, &cluster->helpers}) {
     for (auto process = processes->rbegin(); process != processes->rend(); ++process) {
       if (!Runs(*process)) continue;

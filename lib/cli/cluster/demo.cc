@@ -33,10 +33,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kDemoGetTimeout(60);
-constexpr std::chrono::milliseconds kLook(5);  // between two looks at copies to be evicted
+constexpr std::chrono::milliseconds kLook(5);  // of copies to be evicted
 constexpr int kKillTries = 20;                 // with one object
-// Bytes that a stopped holder, or its device, may have sent and the getter not yet counted: eager
-// messages of a whole window, twice (transport::EndpointOptions, 128 of 16 KiB).
+// Bytes that a stopped holder or its device may have sent uncounted: twice a window of eager
+// messages (transport::EndpointOptions, 128 of 16 KiB).
 constexpr uint64_t kMostOnItsWay = uint64_t{4} << 20;
 
 struct ProtocolName {
@@ -55,7 +55,7 @@ uint64_t Number(const NodeStats& stats, absl::string_view name) {
   return 0;
 }
 
-// Stops one of our programs, and returns once all its threads stand still.
+// Returns once all threads of our program stand still.
 absl::Status Suspend(const ClusterProcess& process) {
   kill(process.pid, SIGSTOP);
   siginfo_t info{};
@@ -67,7 +67,6 @@ absl::Status Suspend(const ClusterProcess& process) {
       absl::StrCat(process.name, " ended by itself: its log in the state folder may say why"));
 }
 
-// Returns the IP of a software NIC, "soft:udp@127.0.0.1:4791".
 std::string IpOfNic(const std::string& device) {
   const size_t begin = device.find('@') + 1;
   return device.substr(begin, device.rfind(':') - begin);
@@ -77,7 +76,7 @@ class Demo final {
  public:
   explicit Demo(const DemoSettings& settings) : settings_(settings) {}
 
-  // In any case no process is left.
+  // Leaves no process.
   ~Demo() {
     clients_.clear();
     if (!cluster_.nodes.empty()) (void)StopCluster(settings_.folder);
@@ -178,7 +177,6 @@ class Demo final {
     return absl::OkStatus();
   }
 
-  // Checks that the figures are of the protocol that they are printed for.
   absl::Status CheckProtocol(size_t node, const ProtocolName& protocol) {
     const auto stats = AsAbsl(clients_[node].NodeStats());
     if (!stats.ok()) return stats.status();
@@ -196,7 +194,7 @@ class Demo final {
         const auto held = HeldBy(node);
         if (!held.ok()) return held.status();
         if (*held == 0) break;
-        // The server of the last ones holds them until it knows that all bytes have arrived.
+        // The server of the last ones holds them until all bytes have arrived.
         if (Clock::now() > deadline) {
           return absl::InternalError(
               absl::StrCat(cluster_.nodes[node].name, " still holds ", *held, " copies that it cannot evict"));
@@ -207,7 +205,6 @@ class Demo final {
     return absl::OkStatus();
   }
 
-  // Returns how many of the files are on a node.
   absl::StatusOr<size_t> HeldBy(size_t node) {
     size_t held = 0;
     for (const DemoFile& file : files_) {
@@ -233,9 +230,8 @@ class Demo final {
     }
   }
 
-  // Two nodes hold the largest file; the third gets it, and the one that serves it is killed. If
-  // the file is always complete before that, an object as large as the stores allow takes its
-  // place.
+  // Two nodes hold the largest file; the third gets it, and its server is killed. If files complete
+  // too soon, an object as large as the stores allow replaces them.
   absl::Status KillAHolder() {
     for (int attempt = 0; attempt < 2 * kKillTries; ++attempt) {
       if (attempt == kKillTries) {
@@ -251,7 +247,6 @@ class Demo final {
         "no transfer lasted long enough to be cut off: give each node more --memory, for a larger object");
   }
 
-  // Replaces the files, so that there is room for it.
   absl::Status PutMadeUp() {
     Say("kill: the files are moved too fast to be cut off, so a larger object is made up");
     for (const DemoFile& file : files_) {
@@ -267,7 +262,7 @@ class Demo final {
     return AsAbsl(clients_[0].Put(IdOfFile(*made_up_), bytes));
   }
 
-  // Returns false if the get was over, or almost over, before its holder was stopped.
+  // False: the get was (almost) over before its holder was stopped.
   absl::StatusOr<bool> KillOnce(const DemoFile& file) {
     const ObjectId id = IdOfFile(file);
     const auto held = AsAbsl(clients_[1].Get(id, kDemoGetTimeout));
@@ -276,9 +271,9 @@ class Demo final {
     const auto before = Served();
     if (!before.ok()) return before.status();
 
-    // By eager messages: they end with the sending process, on any device, and the getter knows its
-    // progress to a few MiB. An RDMA device still answers READs of a stopped holder, and the getter
-    // does not know the progress of WRITEs.
+    // Eager messages end with the sending process, on any device, and the getter knows its progress
+    // to a few MiB. An RDMA device answers READs for a stopped holder, and the progress of WRITEs
+    // is unknown to the getter.
     Gets gets(clients_[2]);
     auto began = AsAbsl(gets.Begin(id, kDemoGetTimeout, {Protocol::kEager}));
     if (!began.ok()) return began.status();
@@ -305,14 +300,12 @@ class Demo final {
     return true;
   }
 
-  // Returns how many transfers a node has served, or is serving.
   absl::StatusOr<uint64_t> ServedBy(size_t node) {
     const auto stats = AsAbsl(clients_[node].NodeStats());
     if (!stats.ok()) return stats.status();
     return Number(*stats, "pins_of_peers_total");
   }
 
-  // The same of both holders.
   absl::StatusOr<std::array<uint64_t, 2>> Served() {
     std::array<uint64_t, 2> served{};
     for (size_t node : {0, 1}) {
@@ -323,8 +316,8 @@ class Demo final {
     return served;
   }
 
-  // Stops the holder that serves the get, and returns which: more bytes are missing than it can
-  // have sent. nullopt, with none stopped: the get is over, or possibly so.
+  // Stops the serving holder while more bytes are missing than it can have sent. nullopt, with none
+  // stopped: the get is over, or possibly so.
   absl::StatusOr<std::optional<size_t>> StopServing(Gets& gets, const ObjectId& id,
                                                     const std::array<uint64_t, 2>& before) {
     if (absl::Status status = AsAbsl(gets.Send()); !status.ok()) return status;
@@ -334,7 +327,7 @@ class Demo final {
     if (!served.ok()) return served.status();
     const size_t victim = (*served)[0] > before[0] ? 0 : 1;
     const size_t other = 1 - victim;
-    // Both served: it went on from another holder already.
+    // Both served: it went on from another already.
     if ((*served)[victim] == before[victim] || (*served)[other] > before[other]) return std::nullopt;
     const ClusterProcess& process = cluster_.nodes[victim];
     if (absl::Status status = Suspend(process); !status.ok()) return status;
@@ -343,8 +336,7 @@ class Demo final {
     return std::nullopt;
   }
 
-  // Progress of an object on the third node, of a get that has begun: if it is not on its way, the
-  // get is over.
+  // Progress on the third node of a begun get; none under way: over.
   enum class Part { kNone, kMiddle, kAllButAll };
   Part Look(const ObjectId& id) {
     const auto progress = AsAbsl(clients_[2].Progress(id));

@@ -1,6 +1,5 @@
-// Demo is the main job in one command: a cluster of three tokd on this machine moves real files by
-// every protocol, compares hashes, survives a holder killed in the middle of transfers, and prints
-// figures.
+// Demo is the main job in one command: three tokd on this machine move real files by every
+// protocol, compare hashes, survive a holder killed amid transfers, and give figures.
 //
 // Thread rule: one; it runs for minutes at most and always cleans up.
 #pragma once
@@ -14,16 +13,16 @@
 namespace tokamak::cli {
 
 struct DemoSettings {
-  std::string folder;                               // for the cluster's state; made and removed
+  std::string folder;                               // of the cluster; made and removed
   std::vector<std::string> sources = {"/usr/lib"};  // where files are searched
-  uint64_t least_bytes = uint64_t{200} << 20;       // bytes to put at least, if the sources have them
-  uint64_t memory = uint64_t{1} << 30;              // bytes of each node's store
-  std::vector<std::string> devices;                 // of the nodes, see lib/cli/cluster/places.h
+  uint64_t least_bytes = uint64_t{200} << 20;       // to put at least, if found
+  uint64_t memory = uint64_t{1} << 30;              // bytes of each store
+  std::vector<std::string> devices;                 // of the nodes: places.h
   std::vector<std::string> tokd_flags;
   bool json = false;
 };
 
-// Gets of one size class by one protocol. Times in seconds.
+// Times in seconds.
 struct DemoRow {
   std::string size_class;
   std::string protocol;
@@ -36,15 +35,15 @@ struct DemoRow {
 
 struct DemoResult {
   std::vector<DemoRow> rows;
-  uint64_t verified = 0;    // objects with equal hashes
-  uint64_t mismatches = 0;  // objects with other hashes
-  std::string killed;       // the killed node, and how the get went on
+  uint64_t verified = 0;
+  uint64_t mismatches = 0;
+  std::string killed;  // the killed node, and how the get went on
 };
 
-// Prints its progress. An error says what failed; a mismatch is no error but a result.
+// Prints progress. A mismatch is a result, not an error.
 absl::StatusOr<DemoResult> RunDemo(const DemoSettings& settings);
 
-// The table, and as the last line "verified N objects, M mismatches".
+// The last line: "verified N objects, M mismatches".
 std::string FormatDemo(const DemoResult& result);
 std::string DemoToJson(const DemoResult& result);
 

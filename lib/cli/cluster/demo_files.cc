@@ -47,7 +47,6 @@ std::vector<DemoFile> FindFiles(const std::vector<std::string>& folders, uint64_
   return found;
 }
 
-// Picks files at equal steps of each class, including the first and the last.
 std::vector<DemoFile> Spread(const std::vector<DemoFile>& found) {
   std::array<std::vector<const DemoFile*>, kClasses.size()> by_class;
   for (const DemoFile& file : found) by_class[ClassOf(file.bytes)].push_back(&file);
@@ -75,7 +74,7 @@ absl::StatusOr<std::vector<DemoFile>> ChooseFiles(const std::vector<std::string>
                                                   uint64_t most_bytes) {
   std::vector<DemoFile> spread = Spread(FindFiles(folders, most_bytes));
   if (spread.empty()) return absl::NotFoundError("found no files to move: name a folder with --from");
-  // All small ones; of the large ones the largest first, until there is enough.
+  // All small ones; the large ones, largest first, until enough.
   uint64_t total = 0;
   std::vector<DemoFile> chosen;
   std::reverse(spread.begin(), spread.end());

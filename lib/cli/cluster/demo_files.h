@@ -13,10 +13,10 @@ namespace tokamak::cli {
 struct DemoFile {
   std::string path;
   uint64_t bytes = 0;
-  std::string sha256;  // 64 hexadecimal digits
+  std::string sha256;  // hexadecimal
 };
 
-// A size class, in bytes up to `most`; the last has no bound.
+// Up to `most` bytes; the last has no bound.
 struct SizeClass {
   const char* name;
   uint64_t most;
@@ -24,9 +24,8 @@ struct SizeClass {
 absl::Span<const SizeClass> SizeClasses();
 size_t ClassOf(uint64_t bytes);
 
-// Chooses files below `folders`, spread over all size classes: the smallest, the largest within
-// `most_bytes`, and others until they reach `least_bytes` together. The same files give the same
-// choice. kNotFound: no readable file.
+// Chooses over all size classes: the smallest, the largest within `most_bytes`, others up to
+// `least_bytes` in all; repeatable. kNotFound: no readable file.
 absl::StatusOr<std::vector<DemoFile>> ChooseFiles(const std::vector<std::string>& folders, uint64_t least_bytes,
                                                   uint64_t most_bytes);
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kNetworksTried = 250;
 
-// Returns true if a UDP port is free now. Takes it for a moment.
+// True if free now; takes it for a moment.
 bool IsFree(const std::string& ip, uint32_t port) {
   const os::FileDescriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};

@@ -10,7 +10,6 @@ namespace tokamak::cli {
 
 Command UpCommand();
 
-// The flag for the devices of a cluster's nodes: see places.h.
 void AddNodeDevices(CLI::App& command, std::vector<std::string>& devices);
 
 }  // namespace tokamak::cli

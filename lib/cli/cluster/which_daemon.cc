@@ -12,7 +12,7 @@
 namespace tokamak::cli {
 namespace {
 
-// The socket of tokd as a service: packaging/tokd.json.
+// A service's tokd: packaging/tokd.json.
 constexpr char kServiceSocket[] = "/run/tokamak/tokd.sock";
 
 }  // namespace

@@ -9,12 +9,10 @@
 
 namespace tokamak::cli {
 
-// Returns the socket of a command's daemon. `by_command`: the one that its own flags name; empty:
-// none.
+// Returns the socket of a command's daemon. `by_command`: named by its own flags; empty: none.
 absl::StatusOr<std::string> FindSocket(const Flags& flags, const std::string& by_command);
 
-// Returns the sockets of the nodes that tok up started beside the one at `socket`; empty if that is
-// none of them.
+// Returns the sockets of tok up's nodes beside that at `socket`; empty if it is none.
 std::vector<std::string> FindSocketsBeside(const Flags& flags, const std::string& socket);
 
 }  // namespace tokamak::cli

@@ -1,5 +1,5 @@
-// Converts types of the public C++ API (include/tokamak) to those of the rest of tok: absl::Status
-// and base::Duration, as in lib/base and lib/os.
+// Converts types of the public C++ API (include/tokamak) to absl::Status and base::Duration, as in
+// the rest of tok.
 #pragma once
 
 #include <chrono>

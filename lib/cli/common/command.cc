@@ -12,7 +12,7 @@ namespace tokamak::cli {
 
 namespace {
 
-// Formats as people write it: 30s, not 30.00 s.
+// 30s, not 30.00 s.
 std::string Short(base::Duration duration) {
   const int64_t milliseconds = duration.milliseconds();
   return milliseconds % 1000 == 0 ? absl::StrCat(milliseconds / 1000, "s") : absl::StrCat(milliseconds, "ms");

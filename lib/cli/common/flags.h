@@ -9,7 +9,7 @@ namespace tokamak::cli {
 struct Flags {
   std::string socket;
   bool cluster_chosen = false;  // by --node or --state
-  std::string state;            // a folder
+  std::string state;
   uint32_t node = 1;
   bool json = false;
 };

@@ -22,7 +22,7 @@ void TellOf(const os::FileDescriptor& event) {
   PCHECK(write(event.get(), &one, sizeof one) == sizeof one);
 }
 
-// Returns the next signal; nullopt once `ended` is readable.
+// nullopt: `ended` is readable.
 std::optional<signalfd_siginfo> NextSignal(const os::FileDescriptor& raised, const os::FileDescriptor& ended) {
   pollfd waits[2] = {{raised.get(), POLLIN, 0}, {ended.get(), POLLIN, 0}};
   while (poll(waits, 2, -1) < 0) {
@@ -32,7 +32,7 @@ std::optional<signalfd_siginfo> NextSignal(const os::FileDescriptor& raised, con
   return info;
 }
 
-// True if a process repeats its signal; keys come from the terminal.
+// True for a process's repeat; keys come from the terminal.
 bool IsSaidAgain(const signalfd_siginfo& first, const signalfd_siginfo& further,
                  std::chrono::steady_clock::duration after) {
   return further.ssi_code == SI_USER && further.ssi_signo == first.ssi_signo && further.ssi_pid == first.ssi_pid &&

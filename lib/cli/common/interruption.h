@@ -1,8 +1,8 @@
 // Interruption lets SIGINT, SIGTERM and SIGHUP end this program only after it has tidied up.
 //
-// A thread of its own waits for them, so that commands may block. Signals ignored at the program's
-// start, as by nohup, stay ignored. Two signals of one process within a second are one request:
-// timeout(1) signals its child, and then the child's group.
+// Its own thread waits: commands may block. Signals ignored at the start (nohup) stay ignored. Two
+// signals of one process within a second are one request: timeout(1) signals its child, then the
+// group.
 #pragma once
 
 #include <csignal>
@@ -16,8 +16,8 @@ namespace tokamak::cli {
 
 class Interruption final {
  public:
-  // Make it before any other thread starts. `tidy_up` runs once, on a thread of its own; then the
-  // signal ends the program. A second request ends it at once.
+  // Make it before other threads. `tidy_up` runs once, on its thread; then the signal ends the
+  // program. A second request ends it at once.
   explicit Interruption(std::function<void()> tidy_up);
 
   // Ends the program here if a signal has come.
@@ -32,8 +32,8 @@ class Interruption final {
   const std::function<void()> tidy_up_;
   sigset_t signals_;
   sigset_t mask_before_;
-  os::FileDescriptor raised_;   // readable once a signal came
-  os::FileDescriptor stopped_;  // readable once this is dropped
+  os::FileDescriptor raised_;   // readable after a signal
+  os::FileDescriptor stopped_;  // readable once dropped
   std::thread thread_;
 };
 

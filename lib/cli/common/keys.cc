@@ -20,7 +20,7 @@ struct Sequence {
   Key key;
 };
 
-// Sequences of terminals, longer ones first.
+// Longer ones first.
 constexpr Sequence kSequences[] = {
     {"\033[5~", Key::kPageUp}, {"\033[6~", Key::kPageDown}, {"\033[1~", Key::kFirst}, {"\033[4~", Key::kLast},
     {"\033[A", Key::kUp},      {"\033[B", Key::kDown},      {"\033[H", Key::kFirst},  {"\033[F", Key::kLast},
@@ -55,7 +55,7 @@ Key Keys::Next(std::chrono::steady_clock::time_point until) {
     if (poll(&readable, 1, static_cast<int>(std::max<int64_t>(left.count(), 0))) <= 0) return Key::kNone;
     char some[64];
     const ssize_t size = read(terminal_, some, sizeof some);
-    if (size <= 0) std::this_thread::sleep_until(until);  // the terminal is gone: avoids a busy loop
+    if (size <= 0) std::this_thread::sleep_until(until);  // terminal gone: no busy loop
     typed_.assign(some, static_cast<size_t>(std::max<ssize_t>(size, 0)));
   }
   return typed_.empty() ? Key::kNone : Take(typed_);
@@ -67,7 +67,7 @@ Key Keys::Take(std::string& typed) {
     typed.erase(0, sequence.sent.size());
     return sequence.key;
   }
-  // An unknown sequence is dropped as a whole.
+  // An unknown sequence goes as a whole.
   typed.erase(0, typed[0] == '\033' ? typed.size() : 1);
   return Key::kNone;
 }

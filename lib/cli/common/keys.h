@@ -1,8 +1,7 @@
-// Keys are a person's key presses while a command draws on the terminal: read as they are typed,
-// and not echoed.
+// Keys are key presses while a command draws on the terminal: read as typed, not echoed.
 //
-// Between Open and Close the terminal is in another mode; the opener makes sure that it is closed
-// when the program is interrupted (undo.h). Thread rule: one thread; Close from any.
+// The opener closes on interruption too (undo.h): the terminal's mode is changed. Thread rule: one
+// thread; Close from any.
 #pragma once
 
 #include <termios.h>
@@ -20,7 +19,7 @@ enum class Key : uint8_t { kNone, kQuit, kUp, kDown, kPageUp, kPageDown, kFirst,
 
 class Keys final {
  public:
-  // `terminal`: a descriptor of one.
+  // `terminal`: a descriptor.
   explicit Keys(int terminal) : terminal_(terminal) {}
   Keys(const Keys&) = delete;
   Keys& operator=(const Keys&) = delete;
@@ -28,16 +27,16 @@ class Keys final {
   absl::Status Open();
   absl::Status Close();
 
-  // Waits for the next key until `until`. kNone: none, an unknown one, or the terminal is gone.
+  // Waits until `until`. kNone: no key, an unknown one, or the terminal is gone.
   Key Next(std::chrono::steady_clock::time_point until);
 
-  // Takes the key at the front of a terminal's input. kNone: an unknown one.
+  // Takes the first key typed. kNone: unknown.
   static Key Take(std::string& typed);
 
  private:
   const int terminal_;
   termios before_{};
-  std::string typed_;  // not taken yet
+  std::string typed_;
 };
 
 }  // namespace tokamak::cli

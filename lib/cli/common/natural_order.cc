@@ -10,7 +10,6 @@ namespace {
 
 bool IsDigit(char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); }
 
-// Takes the digits at the front of `text`, without leading zeros.
 absl::string_view TakeNumber(absl::string_view& text) {
   const auto end = std::find_if_not(text.begin(), text.end(), IsDigit);
   absl::string_view digits = text.substr(0, static_cast<size_t>(end - text.begin()));

@@ -5,8 +5,7 @@
 
 namespace tokamak::cli {
 
-// Returns true if `a` comes first. Runs of digits compare as numbers, all else byte by byte; equal
-// ones (n1 and n01) as texts.
+// Compares runs of digits as numbers, all else bytewise; equal numbers (n1, n01) as texts.
 bool NaturallyBefore(absl::string_view a, absl::string_view b);
 
 }  // namespace tokamak::cli

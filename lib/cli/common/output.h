@@ -1,8 +1,8 @@
-// Output for people and programs: text that cannot upset a terminal, valid JSON, errors in one
-// line, aligned tables, and a progress bar on a terminal.
+// Output for people and programs: text harmless to a terminal, valid JSON, errors in one line,
+// aligned tables, and a progress bar.
 //
-// Names may have any bytes. Text shows a control character, or a byte that is not UTF-8, as \xHH;
-// JSON only the latter, as its strings cannot hold one.
+// Names may have any bytes: text shows control characters, and text and JSON bytes that are not
+// UTF-8, as \xHH.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace tokamak::cli {
 
-// Serializes the value. `indent` as for json::dump.
+// `indent` as for json::dump.
 std::string ToText(nlohmann::json value, int indent = -1);
 
 // Prints one line on standard error: "tok: MESSAGE", or {"error": "NOT_FOUND", "message": MESSAGE}.
@@ -25,12 +25,11 @@ void PrintError(bool json, const absl::Status& status);
 // Flushes standard output. Returns `code`, or 1 with an error message if output was lost.
 int FinishOutput(bool json, int code);
 
-// Aligns rows of texts, made printable; the first row is the heading. Columns listed in `right` are
-// flushed right.
+// Aligns printable texts; the first row is the heading. `right`: columns flushed right.
 std::string FormatTable(std::vector<std::vector<std::string>> rows, const std::vector<size_t>& right = {});
 
-// A bar on standard error, if that is a terminal and the work has lasted for a second. Dropping it
-// wipes the bar. Thread rule: one thread.
+// A bar on standard error, if a terminal, after a second of work; wiped at the end. Thread rule:
+// one thread.
 class Progress final {
  public:
   // `what` stands before the bar; `total` in bytes.
@@ -50,8 +49,7 @@ class Progress final {
   uint64_t done_ = 0;
 };
 
-// The line that Progress draws, without control characters: "put  [#####.....]  52 %  1.2 GiB/s  3
-// s left".
+// "put  [#####.....]  52 %  1.2 GiB/s  3 s left".
 std::string FormatProgress(const std::string& what, uint64_t done, uint64_t total, double seconds, size_t width);
 
 }  // namespace tokamak::cli

@@ -1,8 +1,7 @@
 // Undo reverses a command's steps when it fails or is interrupted, so that nothing stays half done.
 //
-// A step and the note of its reversal are atomic: a thread that takes everything back finds both or
-// neither. End with Complete or TakeBack before dropping this. Thread rule: one thread does the
-// steps; Interrupt is for another.
+// A step and its reversal are noted atomically. End with Complete or TakeBack. Thread rule: one
+// thread does the steps; Interrupt is for another.
 #pragma once
 
 #include <functional>
@@ -24,19 +23,18 @@ class Undo final {
   Undo(const Undo&) = delete;
   Undo& operator=(const Undo&) = delete;
 
-  // Runs `step`, and remembers `reversal` if it succeeds. kCancelled, without running it: Interrupt
-  // was called.
+  // Runs `step`, and keeps `reversal` on success. kCancelled, without running it: interrupted.
   absl::Status Do(Step step, Reversal reversal);
 
-  // Runs the step that completes the work: if it succeeds, everything stays. kCancelled as for Do.
+  // Runs the last step: on success everything stays. kCancelled as for Do.
   absl::Status Complete(Step step);
   absl::Status Complete();
 
-  // Reverses every step, the last first. Returns the first failure; gives up once a daemon no
-  // longer answers, as the others would wait just as long.
+  // Reverses steps, last first. Returns the first failure; gives up once a daemon does not answer:
+  // each would wait as long.
   absl::Status TakeBack();
 
-  // TakeBack for good: no further step runs.
+  // TakeBack, for good.
   absl::Status Interrupt();
 
  private:

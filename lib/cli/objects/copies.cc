@@ -22,7 +22,7 @@ namespace {
 struct CopiesFlags {
   std::vector<std::string> names;
   base::Duration timeout = base::Seconds(30);
-  std::string to;  // a node's name
+  std::string to;
 };
 
 void AddNames(CLI::App& command, CopiesFlags& own) {
@@ -39,10 +39,9 @@ void AddPush(CLI::App& push, CopiesFlags& own) {
   push.add_option("--to", own.to, "that node, as tok nodes lists it")->required();
 }
 
-// The command's work on the objects of these ids.
 using Work = absl::FunctionRef<std::vector<Status>(const std::vector<ObjectId>& ids)>;
 
-// Returns the first failure among several objects, with the object's name.
+// Returns the first failure, with the object's name.
 absl::Status DoWith(const std::vector<std::string>& names, Work work) {
   std::vector<ObjectId> ids;
   ids.reserve(names.size());
@@ -55,8 +54,7 @@ absl::Status DoWith(const std::vector<std::string>& names, Work work) {
   return absl::OkStatus();
 }
 
-// Works on the object first: it may be waited for, and then shows whether it is a folder's. Returns
-// the number of objects.
+// The object first: it may be waited for, and shows whether it is a folder's. Returns their number.
 absl::StatusOr<size_t> DoWithAllOf(Client& client, const std::string& name, Work work) {
   if (absl::Status status = DoWith({name}, work); !status.ok()) return status;
   const auto below = NamesBelow(client, name);

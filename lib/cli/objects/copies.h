@@ -1,5 +1,5 @@
 // `tok prefetch`, `pin`, `unpin` and `push`: decide on which nodes copies lie. A folder's object
-// takes the files that it lists along.
+// takes its files along.
 #pragma once
 
 #include "lib/cli/common/command.h"

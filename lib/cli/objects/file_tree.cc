@@ -33,7 +33,7 @@ const char* KindText(fs::file_type type) {
 
 absl::StatusOr<FileTree> ReadTree(const std::string& folder) {
   FileTree tree;
-  std::vector<std::string> waiting = {""};  // folders, relative
+  std::vector<std::string> waiting = {""};  // relative
   while (!waiting.empty()) {
     const std::string relative = std::move(waiting.back());
     waiting.pop_back();

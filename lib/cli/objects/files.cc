@@ -29,7 +29,7 @@ using nlohmann::json;
 
 namespace {
 
-// Confirmed: a person wants to know at once that the name is taken anywhere in the cluster.
+// Confirmed: a taken name shows at once, cluster-wide.
 PutOptions ConfirmedAs(const std::string& name) {
   PutOptions options;
   options.confirmed = true;
@@ -37,7 +37,7 @@ PutOptions ConfirmedAs(const std::string& name) {
   return options;
 }
 
-constexpr size_t kStep = 4 << 20;  // bytes between two updates of the progress bar
+constexpr size_t kStep = 4 << 20;  // bytes between updates of the bar
 constexpr char kStandardInput[] = "-";
 constexpr uint64_t kMaxListingBytes = 16 << 20;
 constexpr std::chrono::seconds kListingTimeout(5);
@@ -61,7 +61,6 @@ absl::Status CheckName(const std::string& name) {
 
 // ---- putting ----
 
-// Returns the reversal of a put.
 Undo::Reversal Removal(Client& client, const std::string& name) {
   return [&client, name] {
     const absl::Status status = AsAbsl(client.Delete(IdOf(name)));
@@ -71,18 +70,16 @@ Undo::Reversal Removal(Client& client, const std::string& name) {
   };
 }
 
-// Returns the outcome of sealing. If it is not known in time, the object may be sealed all the
-// same: removes it.
+// Returns the outcome of sealing; if unknown in time, removes the object, which may be sealed.
 absl::Status Outcome(Client& client, const std::string& name, const absl::Status& status) {
   if (absl::IsDeadlineExceeded(status)) client.Delete(IdOf(name)).IgnoreError();
   return Explain(status, name);
 }
 
-// One file on its way into an object.
 class FilePut final {
  public:
-  // `may_be_stream`: true if somebody named it. A folder's entry was a file; if it is a pipe by
-  // now, nobody waits for its writer.
+  // `may_be_stream`: named by somebody. A folder's file that became a pipe has nobody waiting for
+  // its writer.
   FilePut(Client& client, Undo& undo, std::string path, std::string name, bool may_be_stream, Progress& progress)
       : client_(client),
         undo_(undo),
@@ -91,7 +88,6 @@ class FilePut final {
         may_be_stream_(may_be_stream),
         progress_(progress) {}
 
-  // Returns the file's size.
   absl::StatusOr<uint64_t> Run() {
     if (absl::Status status = CheckName(name_); !status.ok()) return status;
     if (absl::Status status = Open(); !status.ok()) return status;
@@ -112,12 +108,12 @@ class FilePut final {
     return absl::InvalidArgumentError(absl::StrCat(path_, " is neither a file nor a folder"));
   }
 
-  // Reads up to the end, or until `rest` is full; `rest` becomes the unfilled part.
+  // Reads to the end, or until `rest`, the unfilled part, is empty.
   absl::Status Read(Span<uint8_t>& rest) {
     while (!rest.empty()) {
       const ssize_t got = read(file_.get(), rest.data(), std::min(rest.size(), kStep));
       if (got < 0 && errno == EINTR) continue;
-      if (got < 0 && errno == EAGAIN && is_stream_) {  // somebody made it non-blocking
+      if (got < 0 && errno == EAGAIN && is_stream_) {  // made non-blocking by another
         pollfd readable = {file_.get(), POLLIN, 0};
         poll(&readable, 1, -1);
         continue;
@@ -140,7 +136,6 @@ class FilePut final {
     return absl::AbortedError(absl::StrCat(path_, " changed while it was read: put it again when nobody writes to it"));
   }
 
-  // Reads straight into the new object's shared memory.
   absl::StatusOr<uint64_t> PutInPlace() {
     auto buffer =
         AsAbsl(client_.Create(IdOf(name_), static_cast<uint64_t>(info_.st_size), metadata_, ConfirmedAs(name_)));
@@ -153,7 +148,7 @@ class FilePut final {
       if (absl::Status status = Read(beyond); !status.ok()) return status;
     }
     if (absl::Status status = CheckUnchanged(); !status.ok()) return status;
-    if (!rest.empty() || beyond.empty()) {  // as in /sys, the size means nothing
+    if (!rest.empty() || beyond.empty()) {  // as in /sys: meaningless size
       if (absl::Status status = AsAbsl(buffer->Abort()); !status.ok()) return Explain(status, name_);
       if (lseek(file_.get(), 0, SEEK_SET) != 0) return FileError("read", path_);
       return PutToTheEnd();
@@ -164,7 +159,7 @@ class FilePut final {
     return static_cast<uint64_t>(info_.st_size);
   }
 
-  // For files that do not know their size, such as those of /proc.
+  // For files without a known size, as in /proc.
   absl::StatusOr<uint64_t> PutToTheEnd() {
     std::vector<uint8_t> bytes;
     size_t size = 0;
@@ -200,7 +195,7 @@ class FilePut final {
   std::vector<uint8_t> metadata_;
 };
 
-// Returns the data of a folder's object. Checked before any file is put.
+// Returns a folder's data, checked before any file is put.
 absl::StatusOr<std::string> Listing(const FileTree& tree, const std::string& name) {
   if (absl::Status status = CheckName(name); !status.ok()) return status;
   for (const auto* paths : {&tree.files, &tree.folders}) {
@@ -250,7 +245,7 @@ absl::StatusOr<Moved> PutFile(Client& client, Undo& undo, const std::string& pat
 
 // ---- getting ----
 
-// True if the path, which is untrusted, stays below the folder that it is written to.
+// True if the untrusted path stays below its folder.
 bool StaysBelow(const std::string& relative) {
   const fs::path path(relative);
   if (relative.empty() || path.is_absolute()) return false;
@@ -262,7 +257,7 @@ json ParseMetadata(absl::Span<const uint8_t> metadata) {
   return parsed.is_object() ? parsed : json::object();
 }
 
-// Returns an object's name, also for an id; "": none is kept.
+// Also for an id; "": none is kept.
 absl::StatusOr<std::string> FullName(Client& client, const std::string& name_or_id) {
   if (!IsId(name_or_id)) return name_or_id;
   auto stat = AsAbsl(client.Stat(IdOf(name_or_id)));
@@ -270,7 +265,7 @@ absl::StatusOr<std::string> FullName(Client& client, const std::string& name_or_
   return std::move(stat->object.name);
 }
 
-// A folder's files are found by its name.
+// A folder's files go by its name.
 absl::Status CheckFolderName(const std::string& name, const std::string& asked_for) {
   if (!name.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(
@@ -288,7 +283,6 @@ mode_t ModeOf(const Buffer& buffer) {
   return said ? metadata["mode"].get<unsigned>() & 0777 : 0644;
 }
 
-// Returns the texts of one list in a folder's object.
 std::vector<std::string> ListedIn(const Buffer& listing, const char* list) {
   const json parsed = ParseMetadata(listing.data());
   std::vector<std::string> texts;
@@ -297,7 +291,6 @@ std::vector<std::string> ListedIn(const Buffer& listing, const char* list) {
   return texts;
 }
 
-// Makes a folder and the missing ones above it.
 absl::Status MakeFolders(const fs::path& folder, Undo& undo) {
   fs::path above;
   for (const fs::path& part : folder) {
@@ -308,7 +301,7 @@ absl::Status MakeFolders(const fs::path& folder, Undo& undo) {
     const absl::Status made =
         undo.Do([&] { return mkdir(path.c_str(), 0777) == 0 ? absl::OkStatus() : FileError("make the folder", path); },
                 [path] {
-                  rmdir(path.c_str());  // files of others keep it
+                  rmdir(path.c_str());  // others' files keep it
                   return absl::OkStatus();
                 });
     if (!made.ok()) return made;
@@ -401,7 +394,6 @@ absl::StatusOr<Moved> GetInto(Client& client, Undo& undo, const std::string& nam
   return GetFile(undo, *buffer, output);
 }
 
-// Takes back a failed one.
 absl::StatusOr<Moved> WholeOrNothing(Undo& undo, absl::StatusOr<Moved> moved) {
   if (moved.ok()) return moved;
   const absl::Status taken_back = undo.TakeBack();

@@ -10,8 +10,8 @@
 
 namespace tokamak::cli {
 
-// Works on each in turn; prints each failure, and the error tells their number. Stops when
-// the others would fail the same way: after an interruption, or without the daemon.
+// Prints each failure; the error has their number. Stops after an interruption, or without the
+// daemon.
 absl::Status ForEach(const CommandContext& context, const std::vector<std::string>& items, const char* verb,
                      absl::FunctionRef<absl::Status(const std::string& item)> work);
 

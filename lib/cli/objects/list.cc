@@ -30,9 +30,9 @@ bool Matches(const ObjectInfo& object, const ListFlags& flags) {
   return flags.glob.empty() || fnmatch(flags.glob.c_str(), object.name.c_str(), 0) == 0;
 }
 
-// Equal ones by id, so that pages are stable.
+// Ties by id: pages are stable.
 bool Before(const ObjectInfo& x, const ObjectInfo& y, const std::string& sort) {
-  if (sort == "name" && x.name.empty() != y.name.empty()) return y.name.empty();  // objects without a name come last
+  if (sort == "name" && x.name.empty() != y.name.empty()) return y.name.empty();  // nameless ones last
   if (sort == "name" && x.name != y.name) return x.name < y.name;
   if (sort == "size" && x.data_size != y.data_size) return x.data_size < y.data_size;
   if (sort == "age" && x.age != y.age) return x.age < y.age;

@@ -12,21 +12,21 @@ namespace tokamak::cli {
 
 struct ListFlags {
   std::string prefix;
-  std::string glob;    // of names, as the shell's, except that * matches / as well
-  std::string state;   // as Wording has it; empty: any
+  std::string glob;    // the shell's, but * matches / too
+  std::string state;   // Wording's; empty: any
   std::string origin;  // "created" or "pulled"; empty: any
-  uint64_t least = 0;  // bytes of data
+  uint64_t least = 0;  // data bytes
   uint64_t most = UINT64_MAX;
   std::string sort = "name";
   bool reverse = false;
-  uint64_t limit = 0;  // objects of a page; 0: all
+  uint64_t limit = 0;  // objects a page; 0: all
   uint64_t page = 1;
-  bool quiet = false;  // true for names alone
+  bool quiet = false;  // names alone
 };
 
 Command ListCommand();
 
-// Returns the selected objects, sorted, of all pages.
+// Sorts the selected ones, of all pages.
 std::vector<ObjectInfo> Select(std::vector<ObjectInfo> objects, const ListFlags& flags);
 
 }  // namespace tokamak::cli

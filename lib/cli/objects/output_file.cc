@@ -22,18 +22,17 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr size_t kStep = 4 << 20;  // bytes between two updates of the progress bar
+constexpr size_t kStep = 4 << 20;  // bytes between updates of the bar
 constexpr int kMostLinks = 40;     // in a chain, as in the kernel
 constexpr int kMostNames = 100;    // tried for the temporary file
 
-// The end of a path's links.
 struct Target {
   enum class Kind { kFile, kThrough, kStandardOutput };
   Kind kind = Kind::kFile;
   std::string path;
 };
 
-// A link of /proc is more than its text: the kernel leads straight to an open file.
+// The kernel takes a link of /proc straight to an open file, whatever its text.
 bool IsLinkOfProc(const std::string& link) {
   const os::FileDescriptor file(open(link.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   struct statfs info {};
@@ -71,7 +70,7 @@ absl::StatusOr<Target> Follow(const std::string& path) {
   return FileError("write", path);
 }
 
-// Differs for each try, so that nobody else's file is taken for ours.
+// Another name each try: never somebody else's file.
 std::string PartName(const std::string& path, int attempt) {
   const std::string part = absl::StrCat(path, ".part", getpid());
   return attempt == 0 ? part : absl::StrCat(part, "-", attempt);
@@ -82,7 +81,7 @@ absl::Status WriteOnce(int file, absl::Span<const uint8_t>& rest, const std::str
   if (put > 0) rest.remove_prefix(static_cast<size_t>(put));
   if (put > 0 || (put < 0 && errno == EINTR)) return absl::OkStatus();
   if (put == 0 || errno != EAGAIN) return FileError("write", path);
-  // Somebody made standard output non-blocking.
+  // Standard output made non-blocking by another.
   pollfd writable = {file, POLLOUT, 0};
   poll(&writable, 1, -1);
   return absl::OkStatus();
@@ -135,7 +134,7 @@ absl::Status OutputFile::Write(absl::Span<const uint8_t> bytes, Progress& progre
     if (absl::Status status = WriteOnce(file_.get(), rest, path_); !status.ok()) return status;
     progress.Advance(before - rest.size());
   }
-  // Some file systems report a lack of room only here.
+  // Some file systems report lack of room only here.
   return close(file_.Release()) == 0 ? absl::OkStatus() : FileError("write", path_);
 }
 

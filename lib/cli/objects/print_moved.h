@@ -9,7 +9,7 @@
 
 namespace tokamak::cli {
 
-// On a terminal only the first skipped entries are named; JSON has them all.
+// A terminal gets the first skipped entries, JSON all.
 void PrintMoved(const CommandContext& context, std::ostream& out, const char* verb, const std::string& name,
                 const Moved& moved);
 

@@ -21,7 +21,7 @@ namespace {
 
 struct WaitFlags {
   std::vector<std::string> names;
-  uint32_t count = 0;  // objects that suffice; 0: all
+  uint32_t count = 0;  // that suffice; 0: all
   base::Duration timeout = base::Seconds(30);
   bool here = false;
 };

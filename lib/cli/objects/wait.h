@@ -1,6 +1,6 @@
 // `tok wait`: waits until objects exist, on any node or on this one, without moving them.
 //
-// Prints the existing ones; kDeadlineExceeded names the missing ones if too few exist.
+// Prints those that exist; kDeadlineExceeded names missing ones if too few do.
 #pragma once
 
 #include "lib/cli/common/command.h"

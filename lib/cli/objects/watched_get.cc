@@ -18,14 +18,13 @@ namespace tokamak::cli {
 namespace {
 
 constexpr std::chrono::seconds kSilence(1);                                           // too short to look like a fault
-constexpr std::chrono::nanoseconds kLookAtProgress = std::chrono::milliseconds(100);  // between two looks, or sooner
+constexpr std::chrono::nanoseconds kLookAtProgress = std::chrono::milliseconds(100);  // or sooner
 
-// Progress of one object, and the bar that shows it.
 class Watch final {
  public:
   Watch(Client& client, const std::string& name, const ObjectId& id) : client_(client), name_(name), id_(id) {}
 
-  // Returns true if more has come than at any look before.
+  // True if more has come than ever before.
   bool Look() {
     SayWhatIsMissing();
     const Result<PullProgress> progress = client_.Progress(id_);
@@ -61,8 +60,8 @@ class Watch final {
 
 }  // namespace
 
-// The daemon ends a get at its time-out, with the best reason. So after progress another get with
-// the same time-out replaces it, before the old one is cancelled: a pull without waiters ends.
+// The daemon's time-out has the best reason: after progress another get, same time-out, replaces
+// this one before it is cancelled, as a pull without waiters ends.
 absl::StatusOr<Buffer> WatchedGet(Client& client, const std::string& name, const ObjectId& id, Timeout timeout,
                                   const GetOptions& options) {
   const Timeout look = std::min(kLookAtProgress, timeout.duration() / 10);

@@ -1,5 +1,5 @@
 // WatchedGet gets an object for a person: it draws the progress, and gives up only when progress
-// stops. After a second without progress it names the reason on a terminal.
+// stops. A terminal shows the reason after a second.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@
 
 namespace tokamak::cli {
 
-// `name` stands before the bar. Fails as Client::Get does once nothing has come for `timeout`,
-// precise to a tenth of it.
+// `name` stands before the bar. Fails as Client::Get once nothing has come for `timeout`, to a
+// tenth of it.
 absl::StatusOr<Buffer> WatchedGet(Client& client, const std::string& name, const ObjectId& id, Timeout timeout,
                                   const GetOptions& options);
 

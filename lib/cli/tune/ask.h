@@ -1,5 +1,5 @@
-// The protocol of two `tok tune` on different machines: objects of the store, since each program
-// reaches only the node of its own machine.
+// The protocol of two `tok tune` on different machines: objects of the store, as each reaches only
+// its own machine's node.
 //
 //  puller                                          holder (tok tune --serve)
 //    puts "tok tune call NODE", a session -------> gets it
@@ -8,8 +8,7 @@
 //    puts ask 2 ...
 //    puts an ask for nothing --------------------> ends
 //
-// Sessions are random, so that objects of a killed run disturb no other. The puller deletes calls
-// and asks.
+// Random sessions keep killed runs apart. The puller deletes calls and asks.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +24,6 @@
 
 namespace tokamak::cli::tune {
 
-// Objects of one ask.
 constexpr size_t kMaxAsked = 256;
 
 ObjectId CallId(const std::string& node);
@@ -34,9 +32,9 @@ ObjectId AskId(uint64_t session, uint64_t number);
 std::string EncodeSession(uint64_t session);
 absl::StatusOr<uint64_t> DecodeSession(absl::string_view text);
 
-// One line for each: its id and its size.
+// A line each: id and size.
 std::string EncodeAsk(absl::Span<const TestObject> objects);
-// kInvalidArgument: malformed, too many, or more than `most_bytes` together.
+// kInvalidArgument: malformed, too many, or beyond `most_bytes` together.
 absl::StatusOr<std::vector<TestObject>> DecodeAsk(absl::string_view text, uint64_t most_bytes);
 
 }  // namespace tokamak::cli::tune

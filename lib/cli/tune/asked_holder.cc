@@ -11,7 +11,7 @@
 namespace tokamak::cli::tune {
 namespace {
 
-// For the other side to make the objects of one ask.
+// For the other side, and one ask.
 constexpr std::chrono::seconds kMakeDeadline(10);
 
 absl::Status PutText(Client& client, const ObjectId& id, const std::string& text) {
@@ -49,7 +49,7 @@ AskedHolder::AskedHolder(AskedHolder&& other) noexcept
       answers_(other.answers_) {}
 
 AskedHolder::~AskedHolder() {
-  // The other side deletes this after reading it; one that does not answer needs no notice.
+  // A side that does not answer needs no notice.
   if (client_ != nullptr && answers_) Ask({}).IgnoreError();
 }
 

@@ -14,18 +14,18 @@ namespace tokamak::cli::tune {
 
 class AskedHolder final : public Holder {
  public:
-  // Calls `node`, which must be of the cluster; `undo` takes the call back. `client`, of the node
-  // that pulls, must outlive it.
+  // Calls `node`, of the cluster; `undo` takes the call back. `client`, the pulling node's, must
+  // outlive it.
   static absl::StatusOr<AskedHolder> Call(Client& client, const std::string& node, uint64_t session, Undo& undo);
   AskedHolder(AskedHolder&& other) noexcept;
   AskedHolder& operator=(AskedHolder&&) = delete;
-  // Tells the other side that it is over.
+  // Ends the other side.
   ~AskedHolder() override;
 
   absl::Status Make(absl::Span<const TestObject> objects) override;
   const std::string& node() const override { return node_; }
   uint64_t capacity() const override { return capacity_; }
-  // All: the other side reports what its node has no room for.
+  // All: the other side reports a lack of room.
   absl::StatusOr<uint64_t> Room() override { return capacity_; }
 
  private:
@@ -38,7 +38,7 @@ class AskedHolder final : public Holder {
   uint64_t capacity_;
   uint64_t session_;
   uint64_t asks_ = 0;
-  bool answers_ = false;  // the other side made the objects of the last ask
+  bool answers_ = false;  // the last ask was met
 };
 
 }  // namespace tokamak::cli::tune

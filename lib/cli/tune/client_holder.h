@@ -12,7 +12,7 @@
 
 namespace tokamak::cli::tune {
 
-// Returns the bytes that are free or evictable on the client's node.
+// Free or evictable, in bytes.
 absl::StatusOr<uint64_t> RoomOf(Client& client);
 
 class ClientHolder final : public Holder {
@@ -27,7 +27,7 @@ class ClientHolder final : public Holder {
 
  private:
   Client& client_;
-  std::vector<uint8_t> bytes_;  // prefix of all objects
+  std::vector<uint8_t> bytes_;  // a prefix of each object
 };
 
 }  // namespace tokamak::cli::tune

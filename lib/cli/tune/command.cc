@@ -51,7 +51,7 @@ std::string FormatCrossover(const Crossover& crossover) {
       TuningPlan::IsKnown(crossover) ? "" : "; a longer --budget makes it surer");
 }
 
-// A line on a terminal, wiped at the end.
+// On a terminal, wiped at the end.
 class RoundLine final {
  public:
   RoundLine() : terminal_(isatty(STDERR_FILENO) == 1) {}
@@ -68,7 +68,6 @@ class RoundLine final {
   const bool terminal_;
 };
 
-// Returns a node's device, as the cluster knows it.
 absl::StatusOr<std::string> DeviceOf(Client& client, const std::string& node) {
   const auto nodes = AsAbsl(client.Nodes());
   if (!nodes.ok()) return nodes.status();
@@ -80,7 +79,6 @@ absl::StatusOr<std::string> DeviceOf(Client& client, const std::string& node) {
   return found->device;
 }
 
-// Called before measuring.
 absl::Status CheckFolderOf(const std::string& path) {
   if (IsStandardOutput(path)) return absl::OkStatus();
   const std::string folder = std::filesystem::path(path).parent_path().string();
@@ -142,7 +140,7 @@ absl::StatusOr<LinkSettings> SettingsOf(const CommandFlags& flags) {
   }
   settings.budget = *budget;
   settings.least = kSmallest;
-  std::random_device seed;  // for ids that no other run has
+  std::random_device seed;  // ids of this run alone
   settings.seed = uint64_t{seed()} << 32 | seed();
   if (flags.largest.empty()) return settings;
   const auto largest = base::ParseSize(flags.largest);
@@ -222,7 +220,7 @@ absl::Status MeasureAndWrite(const CommandFlags& flags, const LinkSettings& sett
 absl::Status RunCommand(const CommandFlags& flags, const LinkSettings& settings, Client& puller, Holder& holder,
                         Undo& undo, bool json) {
   const absl::Status status = MeasureAndWrite(flags, settings, puller, holder, undo, json);
-  if (!status.ok()) undo.TakeBack().IgnoreError();  // the first failure is the one to report
+  if (!status.ok()) undo.TakeBack().IgnoreError();  // reports the first failure
   return status;
 }
 

@@ -17,7 +17,7 @@ struct CommandFlags {
   std::string peer;
   std::string peer_socket;
   bool serve = false;
-  uint32_t peer_node = 0;  // of tok up's cluster; 0: not given
+  uint32_t peer_node = 0;  // of tok up; 0: not given
   std::string budget = "10s";
   std::string largest;
   std::string output = "policy.json";
@@ -25,17 +25,15 @@ struct CommandFlags {
 
 void AddCommand(CLI::App& app, CommandFlags& flags);
 
-// Parses the flags; kInvalidArgument names the flag.
+// kInvalidArgument names the flag.
 absl::StatusOr<LinkSettings> SettingsOf(const CommandFlags& flags);
 
-// Measures, prints and writes. After an error `undo` has taken everything back.
+// After an error `undo` has taken everything back.
 absl::Status RunCommand(const CommandFlags& flags, const LinkSettings& settings, Client& puller, Holder& holder,
                         Undo& undo, bool json);
 
-// With --serve.
 absl::Status RunServe(Client& client, Undo& undo, bool json);
 
-// Formats the times and the table for people.
 std::string FormatTimes(const LinkTimes& times);
 
 }  // namespace tokamak::cli::tune

@@ -20,13 +20,13 @@ class Holder {
  public:
   virtual ~Holder() = default;
 
-  // Makes all of them; at its return the directory knows them too. After an error some may exist.
+  // Returns once the directory knows them all. After an error some may exist.
   virtual absl::Status Make(absl::Span<const TestObject> objects) = 0;
 
   virtual const std::string& node() const = 0;
   virtual uint64_t capacity() const = 0;
 
-  // Bytes that objects may take there now; if unknown here, the capacity.
+  // Bytes free for objects there; if unknown, the capacity.
   virtual absl::StatusOr<uint64_t> Room() = 0;
 };
 

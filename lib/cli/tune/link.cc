@@ -41,7 +41,7 @@ class LinkMeasurement final {
     if (absl::Status status = Connect(); !status.ok()) return status;
     while (TimeIsLeft() && !(plan_.has_table() && TuningPlan::IsKnown(plan_.Fit()))) {
       const std::vector<Probe> round = plan_.NextRound();
-      if (round.empty()) break;  // every size was pulled kMaxSamples times
+      if (round.empty()) break;  // kMaxSamples of every size
       if (absl::Status status = Pull(round, /*count=*/true); !status.ok()) return status;
       on_round(plan_, Since(start_));
     }
@@ -56,7 +56,7 @@ class LinkMeasurement final {
  private:
   bool TimeIsLeft() const { return Since(start_) < settings_.budget; }
 
-  // The first pulls make connections and queue pairs, and do not count.
+  // Uncounted: these make connections and queue pairs.
   absl::Status Connect() {
     std::vector<Probe> probes;
     for (int i = 0; i < 2; ++i) {
@@ -67,7 +67,7 @@ class LinkMeasurement final {
     return Pull(probes, /*count=*/false);
   }
 
-  // In their order, as many at a time as fit into a node's memory.
+  // In order, as many at a time as fit into memory.
   absl::Status Pull(const std::vector<Probe>& probes, bool count) {
     for (size_t first = 0, end = 0; first < probes.size() && (TimeIsLeft() || !count); first = end) {
       std::vector<TestObject> objects;
@@ -84,7 +84,7 @@ class LinkMeasurement final {
     return absl::OkStatus();
   }
 
-  // The objects are deleted in any case: at the end, or by an interruption.
+  // Deleted at the end or on interruption.
   absl::Status PullBatch(absl::Span<const Probe> probes, const std::vector<TestObject>& objects, bool count) {
     absl::Status made;
     absl::Status status = undo_.Do(
@@ -127,7 +127,7 @@ class LinkMeasurement final {
   Holder& holder_;
   const LinkSettings settings_;
   Undo& undo_;
-  const uint64_t memory_;  // of a batch
+  const uint64_t memory_;
   const Clock::time_point start_ = Clock::now();
   TuningPlan plan_;
   uint64_t last_object_ = 0;

@@ -15,7 +15,7 @@
 namespace tokamak::cli::tune {
 namespace {
 
-// The other side pulls the objects between two asks.
+// Includes the other side's pulls between two asks.
 constexpr base::Duration kAskDeadline = base::Seconds(60);
 
 absl::StatusOr<std::string> GetText(Client& client, const ObjectId& id, base::Duration timeout) {
@@ -33,7 +33,7 @@ absl::Status Delete(Client& client, const std::vector<TestObject>& objects) {
   return first;
 }
 
-// Makes the objects of each ask, until one is empty.
+// An empty ask ends it.
 absl::Status ServeAsks(Client& client, uint64_t session, Undo& undo) {
   ClientHolder holder(client);
   for (uint64_t number = 1;; ++number) {
@@ -44,10 +44,10 @@ absl::Status ServeAsks(Client& client, uint64_t session, Undo& undo) {
     }
     const auto objects = DecodeAsk(*text, client.capacity() / kMemoryPart);
     if (!objects.ok()) return objects.status();
-    // The other side has deleted those of the ask before.
+    // The other side deleted the previous ask's.
     if (absl::Status status = undo.Complete(); !status.ok()) return status;
     if (objects->empty()) {
-      client.Delete(AskId(session, number)).IgnoreError();  // its id is not used again
+      client.Delete(AskId(session, number)).IgnoreError();  // never used again
       return absl::OkStatus();
     }
     absl::Status made;

@@ -8,8 +8,8 @@
 
 namespace tokamak::cli::tune {
 
-// Waits at most `patience` for a call, then serves until the other side ends. kDeadlineExceeded: no
-// call, or the other side falls silent. The objects are deleted in any case, there or here.
+// Waits at most `patience` for a call, then serves to the other side's end. kDeadlineExceeded: no
+// call, or silence. The objects are deleted in any case, there or here.
 absl::Status Serve(Client& client, base::Duration patience, Undo& undo);
 
 }  // namespace tokamak::cli::tune

@@ -15,10 +15,10 @@ using transport::SizeTimes;
 
 namespace {
 
-// After the first rounds, every fourth is of all sizes: a fast one may have been luck.
+// After the first rounds every fourth is of all sizes: luck may make one fast.
 constexpr size_t kRoundsForAll = 4;
 
-// Least ratio of neighbouring sizes that get another between.
+// Least ratio of neighbours that get another size between.
 constexpr double kClosest = 1.2;
 
 bool Counts(const SizeTimes& times) {
@@ -47,7 +47,7 @@ bool TuningPlan::IsKnown(const PolicyFit& fit) {
                                                  [](const Crossover& crossover) { return IsKnown(crossover); });
 }
 
-// Adds a size halfway, on a logarithmic scale, between the neighbours.
+// Logarithmically halfway between the neighbours.
 void TuningPlan::AddBetween(const Crossover& crossover) {
   if (times_.size() >= kMaxSizes) return;
   const auto above =

@@ -1,8 +1,8 @@
 // TuningPlan decides which pulls `tok tune` measures next, and when it knows enough.
 //
-// First every size of a grid is pulled by every protocol, a few times; then mostly those around
-// uncertain crossovers, with further sizes between. A round's pulls are in random order, to spread
-// disturbances evenly. Pure: it gets the times, and never pulls.
+// First a grid of sizes by every protocol, a few times; then mostly around uncertain crossovers,
+// with sizes between. Random order within a round spreads disturbances. Pure: it gets the times,
+// and never pulls.
 #pragma once
 
 #include <cstddef>
@@ -15,22 +15,21 @@
 
 namespace tokamak::cli::tune {
 
-// Sizes of the grid and those put between.
+// Grid and between.
 constexpr size_t kMaxSizes = 64;
 
-// Most pulls of one size by one protocol.
+// Pulls of one size by one protocol.
 constexpr size_t kMaxSamples = 400;
 
-// Rounds of all sizes before it looks closer: a median needs as many samples.
+// Full rounds before looking closer: the samples of a median.
 constexpr size_t kFullRounds = 5;
 
-// A crossover is known well when the ends of its interval differ at most by this factor, or when
-// between them the wrong protocol costs at most this part of the time.
+// A crossover is known when its interval's ends differ by at most this factor, or the wrong
+// protocol between them costs at most this part.
 constexpr double kKnownFactor = 1.25;
 constexpr double kKnownLoss = 0.02;
 
-// A table is known when its crossovers are, and medians are off by at most this part: else there
-// may be more crossovers.
+// A table is known when its crossovers are, and its medians to this part: else more may hide.
 constexpr double kKnownError = 0.03;
 
 struct Probe {
@@ -40,21 +39,20 @@ struct Probe {
 
 class TuningPlan final {
  public:
-  // Sizes of `least`, twice that and so on up to `most`. 0 < least <= most.
+  // Sizes `least`, doubled up to `most`. 0 < least <= most.
   TuningPlan(uint64_t least, uint64_t most, base::Random random);
 
   std::vector<Probe> NextRound();
   void Note(const Probe& probe, double seconds);
 
-  // True if every counted size was pulled kFullRounds times by every protocol.
+  // kFullRounds of every counted size and protocol.
   bool has_table() const;
-  // Fits the samples so far; requires has_table().
+  // Requires has_table().
   transport::PolicyFit Fit() const;
-  // True if further rounds are needless.
+  // True if no round is needed.
   static bool IsKnown(const transport::Crossover& crossover);
   static bool IsKnown(const transport::PolicyFit& fit);
 
-  // The samples of each counted size.
   std::vector<transport::SizeTimes> times() const;
   size_t samples() const { return samples_; }
 

@@ -39,7 +39,6 @@ constexpr char kFooter[] =
     "What is statically linked, or gets more rights than you have (setuid), is not reached; what is linked with musl "
     "is refused.";
 
-// The address after this one.
 Address Next(Address address) {
   for (size_t i = address.ip.size(); i-- > 0;) {
     if (++address.ip[i] != 0) break;
@@ -74,7 +73,7 @@ absl::Status TakeAddresses(const CommandFlags& flags, std::vector<Address>* addr
   return absl::OkStatus();
 }
 
-// Makes the path absolute: the program may change its folder.
+// Absolute: the program may change its folder.
 absl::Status TakePcap(const std::string& text, std::string* path) {
   if (text.empty()) return absl::OkStatus();
   std::error_code error;
@@ -83,8 +82,8 @@ absl::Status TakePcap(const std::string& text, std::string* path) {
   return absl::InvalidArgumentError("--pcap: give a path without commas");
 }
 
-// Checks whether the shared object reaches the command. An error, or only a line on standard error
-// if the command can run without it.
+// Checks that the shared object reaches the command: an error, or a line on standard error if it
+// can run without.
 absl::Status CheckReach(const std::string& command) {
   const ProgramFile program = FindProgramFile(command);
   const std::string path = base::Printable(program.path);

@@ -30,11 +30,11 @@ struct CommandFlags {
 
 void AddCommand(CLI::App& app, CommandFlags& flags);
 
-// Returns the program's options; kInvalidArgument names the flag.
+// kInvalidArgument names the flag.
 absl::StatusOr<tokamak::verbs::kernel::Options> OptionsOf(const CommandFlags& flags);
 
-// Becomes the command, so that its exit code, and the signal that ends it, are its own. Returns
-// only on failure, as shells do: 2, 127 if there is no such program, 126 if it cannot be run.
+// Execs the command. Returns only on failure, as shells do: 2, 127 for no such program, 126 if it
+// cannot be run.
 int RunCommand(const CommandFlags& flags, bool json);
 
 }  // namespace tokamak::cli::verbs

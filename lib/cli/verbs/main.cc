@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
   tokamak::cli::verbs::AddCommand(app, flags);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::Success& asked) {  // for help
+  } catch (const CLI::Success& asked) {
     return app.exit(asked);
   } catch (const CLI::ParseError& error) {
     const std::string message = absl::StrCat(error.what(), " (see tok verbs --help)");

@@ -21,7 +21,7 @@
 namespace tokamak::cli::verbs {
 namespace {
 
-// Longest chain of scripts as interpreters, as in the kernel.
+// Chain of scripts as interpreters, as in the kernel.
 constexpr int kMaxScripts = 5;
 
 // Bytes of a script's first line, and of a path, as in the kernel.
@@ -43,7 +43,7 @@ std::string FindInPath(const std::string& command) {
   return command;
 }
 
-// Reads up to `size` bytes at `offset`.
+// Up to `size` bytes.
 std::string ReadAt(const os::FileDescriptor& file, uint64_t offset, size_t size) {
   std::string bytes(size, '\0');
   const ssize_t count = pread(file.get(), bytes.data(), size, static_cast<off_t>(offset));
@@ -60,7 +60,7 @@ std::optional<T> ReadStruct(const os::FileDescriptor& file, uint64_t offset) {
   return value;
 }
 
-// Returns /bin/sh for "#!/bin/sh -e"; empty: it is no script.
+// Returns /bin/sh for "#!/bin/sh -e"; empty: no script.
 std::string InterpreterOfScript(const std::string& head) {
   absl::string_view line = head;
   if (!absl::ConsumePrefix(&line, "#!")) return {};
@@ -71,7 +71,7 @@ std::string InterpreterOfScript(const std::string& head) {
   return std::string(line.substr(0, line.find_first_of(" \t")));
 }
 
-// Judges a program for this machine; the kernel judges others.
+// Judges programs for this machine; the kernel judges others.
 Reach ReachOfElf(const os::FileDescriptor& file) {
   const auto header = ReadStruct<Elf64_Ehdr>(file, 0);
   const bool is_ours = header.has_value() && std::memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 &&

@@ -9,10 +9,10 @@
 namespace tokamak::cli::verbs {
 
 enum class Reach : uint8_t {
-  kWhole,       // as far as known: also if it is missing or unreadable
+  kWhole,       // as far as known: also if missing or unreadable
   kMusl,        // musl's dynamic linker loads nothing built for glibc
-  kStatic,      // it has no dynamic linker; programs that it starts may have one
-  kMoreRights,  // than its starter: the dynamic linker preloads nothing then
+  kStatic,      // no dynamic linker; programs that it starts may have one
+  kMoreRights,  // than its starter: nothing is preloaded
 };
 
 struct ProgramFile {
@@ -20,8 +20,7 @@ struct ProgramFile {
   Reach reach = Reach::kWhole;
 };
 
-// Returns the file that execvp(3) would start for `command`; for a script, the one that the kernel
-// starts for it.
+// Returns the file that execvp(3) would start for `command`; for a script, the kernel's choice.
 ProgramFile FindProgramFile(const std::string& command);
 
 }  // namespace tokamak::cli::verbs

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// True for the runtime of a sanitizer of gcc or clang.
+// Knows those of gcc and clang.
 bool IsSanitizer(absl::string_view library) {
   const absl::string_view name = library.substr(library.rfind('/') + 1);
   for (const char* runtime : {"libasan", "libtsan", "liblsan", "libclang_rt."}) {
@@ -27,7 +27,7 @@ bool IsSanitizer(absl::string_view library) {
   return false;
 }
 
-// Separators of LD_PRELOAD, which cannot be quoted.
+// LD_PRELOAD's, without quoting.
 constexpr char kSeparators[] = ": ";
 
 absl::StatusOr<std::string> Preloadable(std::string path) {

@@ -14,13 +14,13 @@ namespace tokamak::cli::verbs {
 constexpr char kSharedObject[] = "libtokamak-verbs.so";
 constexpr char kSharedObjectVariable[] = "TOKAMAK_VERBS_LIBRARY";
 
-// Returns `wanted` unless empty; else $TOKAMAK_VERBS_LIBRARY; else the one beside tok, in
-// ../lib/tokamak of it, or where Bazel builds it. kNotFound names the places. kInvalidArgument:
-// LD_PRELOAD cannot hold its path.
+// Returns `wanted` unless empty; else $TOKAMAK_VERBS_LIBRARY; else beside tok, in ../lib/tokamak,
+// or where Bazel builds it. kNotFound names the places. kInvalidArgument: LD_PRELOAD cannot hold
+// its path.
 absl::StatusOr<std::string> FindSharedObject(const std::string& wanted);
 
-// Returns LD_PRELOAD with `path` first, once; only the runtimes of sanitizers, which refuse to
-// start behind others, stay before it.
+// Puts `path` first in LD_PRELOAD, once, behind only sanitizers' runtimes, which refuse to start
+// behind others.
 std::string WithPreload(absl::string_view path, absl::string_view preload);
 
 }  // namespace tokamak::cli::verbs

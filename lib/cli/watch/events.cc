@@ -28,14 +28,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kLookAtNodes(1);  // delay until a node's joining or leaving is seen
+constexpr std::chrono::seconds kLookAtNodes(1);  // delay of a node's joining or leaving
 
 struct EventsFlags {
-  uint64_t count = 0;       // events to print; 0: unbounded
-  base::Duration duration;  // likewise; zero: unbounded
+  uint64_t count = 0;       // 0: unbounded
+  base::Duration duration;  // zero: unbounded
 };
 
-// Follows one node, until what the flags say.
+// Follows one node, to the flags' bounds.
 class Follower final {
  public:
   Follower(const CommandContext& context, const EventsFlags& flags)
@@ -99,7 +99,7 @@ class Follower final {
     }
   }
 
-  // Prints who joined and left since the last time; nobody the first time.
+  // Prints joins and leaves since the last look.
   void LookAtNodes() {
     const auto nodes = AsAbsl(client_.Nodes());
     if (nodes.ok() != directory_answers_) {

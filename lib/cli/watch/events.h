@@ -1,6 +1,6 @@
 // `tok events`: follows the objects of one node and the nodes of the cluster, one event a line.
 //
-// The first line names the followed node: all later events are seen.
+// From the first line on, which names the node, no event is missed.
 #pragma once
 
 #include "lib/cli/common/command.h"

@@ -28,7 +28,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct TopFlags {
-  uint64_t count = 0;  // views to print; 0: unbounded
+  uint64_t count = 0;  // 0: unbounded
   base::Duration interval = base::Seconds(1);
 };
 
@@ -37,7 +37,7 @@ void AddTop(CLI::App& top, TopFlags& flags) {
   AddDuration(top, "--interval", flags.interval, "from one view to the next");
 }
 
-// Returns the whole terminal except its last line, where the cursor is left.
+// Spares the last line, for the cursor.
 TopScreen ScreenNow() {
   TopScreen screen;
   winsize window{};
@@ -47,7 +47,6 @@ TopScreen ScreenNow() {
   return screen;
 }
 
-// Returns text that replaces the screen's content.
 std::string Redraw(const std::string& text) {
   std::string drawn = "\033[H";
   for (const absl::string_view line : absl::StrSplit(absl::StripSuffix(text, "\n"), '\n'))
@@ -55,7 +54,6 @@ std::string Redraw(const std::string& text) {
   return absl::StrCat(drawn, "\033[J");
 }
 
-// Returns the first node on the screen after a key.
 size_t Scrolled(Key key, size_t first, size_t shown, size_t nodes) {
   const size_t last = nodes - shown;
   switch (key) {
@@ -80,7 +78,6 @@ size_t Scrolled(Key key, size_t first, size_t shown, size_t nodes) {
 
 bool IsTerminal() { return isatty(STDOUT_FILENO) == 1 && isatty(STDIN_FILENO) == 1; }
 
-// Prints views one after the other, for later reading.
 absl::Status PrintViews(const CommandContext& context, const TopFlags& flags) {
   const bool redraws = !context.flags.json && isatty(STDOUT_FILENO) == 1 && flags.count != 1;
   TopRates rates;
@@ -100,7 +97,6 @@ absl::Status PrintViews(const CommandContext& context, const TopFlags& flags) {
   return absl::OkStatus();
 }
 
-// The same for a person at a terminal.
 absl::Status WatchViews(const CommandContext& context, const TopFlags& flags, Keys& keys) {
   TopRates rates;
   size_t first = 0;

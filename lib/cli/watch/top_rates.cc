@@ -28,7 +28,7 @@ void TopRates::Add(const ClusterView& view) {
   nodes_ = std::move(nodes);
 }
 
-// A restarted node begins from nothing.
+// A restarted node begins anew.
 std::optional<double> TopRates::Of(const std::string& node, const std::string& total) const {
   const auto found = nodes_.find(node);
   if (found == nodes_.end()) return std::nullopt;

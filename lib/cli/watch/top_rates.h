@@ -1,6 +1,6 @@
 // TopRates are the rates of nodes between views of the cluster.
 //
-// A rate is over the node's own time: a view shown twice has the same rate both times.
+// By the node's own time: a repeated view has the same rate.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace tokamak::cli {
 
 class TopRates final {
  public:
-  // Adds the latest view, and forgets nodes that it lacks.
+  // Forgets nodes that the view lacks.
   void Add(const ClusterView& view);
 
-  // Returns a total's rate per second; nullopt: not known yet.
+  // Returns a total's rate per second; nullopt: unknown yet.
   std::optional<double> Of(const std::string& node, const std::string& total) const;
 
  private:

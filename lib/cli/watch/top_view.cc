@@ -29,13 +29,12 @@ constexpr size_t kRoomForWords = 80;
 
 using Rate = std::optional<double>;
 
-// One row: a node, or all.
 struct Row {
   std::string name;
   std::string device;
   std::string state;
   std::string brief_state;  // for narrow screens
-  bool said = false;        // true if it reports numbers
+  bool said = false;        // it reports numbers
   uint64_t used = 0;
   uint64_t capacity = 0;
   uint64_t objects = 0;
@@ -57,7 +56,6 @@ bool Says(const ViewedNode& node, const std::string& name) {
                      [&](const NodeNumber& number) { return number.name == name; });
 }
 
-// Returns the state that matters first to an operator.
 std::string StateOf(const ViewedNode& node) {
   if (node.state != NodeState::kAlive) return Wording(node.state);
   if (node.numbers.empty()) return "no numbers";
@@ -93,7 +91,6 @@ Row RowOf(const ViewedNode& node, const TopRates& rates) {
   }
 }
 
-// Sums the rows with numbers.
 Row Total(const std::vector<Row>& rows) {
   Row total;
   total.name = "total";
@@ -133,7 +130,7 @@ std::string Bar(const Row& row, size_t width) {
 struct Column {
   const char* title;
   enum class Flush : uint8_t { kLeft, kRight } flush;
-  int stays;  // lower ones give way first; kAlways: never
+  int stays;  // the lowest gives way first; kAlways: never
   std::vector<std::string> cells;
   size_t width = 0;
 
@@ -181,7 +178,7 @@ size_t WidthOf(const std::vector<Column>& columns) {
   return width;
 }
 
-// A long bar if there is room, else a short one; then columns give way, and words.
+// A long bar, else a short one; then columns give way, and words.
 std::vector<Column> FittingColumns(const std::vector<Row>& rows, size_t width) {
   std::vector<Column> columns = MakeColumns(rows, kLongBar, /*brief=*/false);
   if (width == 0 || WidthOf(columns) <= width) return columns;
@@ -250,7 +247,7 @@ json NumbersToJson(const Row& row) {
 
 size_t NodesOnScreen(const TopScreen& screen, size_t nodes) {
   if (screen.lines == 0 || nodes + kLinesAbove <= screen.lines) return nodes;
-  // One line is for the range shown.
+  // One line names the range shown.
   return std::min<size_t>(nodes, screen.lines > kLinesAbove + 1 ? screen.lines - kLinesAbove - 1 : 1);
 }
 

@@ -1,5 +1,5 @@
-// The text of one view for `tok top`: a title, a row for all nodes together and one for each, in
-// natural order by name; and the same as JSON.
+// The text and JSON of one view for `tok top`: a title, a row for all nodes and one for each, in
+// natural order by name.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,13 @@
 
 namespace tokamak::cli {
 
-// The available screen. On a narrow one columns give way: the device first, and rates, memory in
-// use and state last. Nodes beyond the lines are scrolled to.
+// On a narrow one columns give way: the device first, rates, memory in use and state last.
 struct TopScreen {
   size_t columns = 0;  // 0: any number
-  size_t lines = 0;    // the same
-  size_t first = 0;    // first node shown, if others fill the screen
+  size_t lines = 0;    // likewise
+  size_t first = 0;    // first node shown, if scrolled
 };
 
-// Returns how many of `nodes` nodes are shown.
 size_t NodesOnScreen(const TopScreen& screen, size_t nodes);
 
 std::string FormatTop(const ClusterView& view, const TopRates& rates, const TopScreen& screen);

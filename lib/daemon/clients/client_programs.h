@@ -1,11 +1,9 @@
-// ClientPrograms accounts for the daemon's resources used by the programs of this machine, and by
-// their users: connections, and memory beside the store's (unread answers, incomplete messages,
-// waiting requests).
+// ClientPrograms accounts for the daemon's resources by program and user: connections, and memory
+// beside the store's (unread answers, incomplete messages, waiting requests).
 //
-// A program is a process, as named by the kernel at connect (SO_PEERCRED). Programs that our pid
-// namespace does not show are indistinguishable: they share one account for each user, with a
-// user's bounds. A program's own label is taken once: it cannot change while it has a connection.
-// Law: no program, and no user, exceeds its part, however many connections it makes.
+// A program is a process, as of SO_PEERCRED. Programs hidden by our pid namespace share one account
+// per user, with a user's bounds. A label lasts while its program has a connection.
+// Law: no program or user exceeds its part, over all connections.
 // Thread rule: the control loop.
 #pragma once
 
@@ -45,7 +43,7 @@ class ClientPrograms final {
     uint64_t memory_of_program = kMaxMemoryOfProgram;
   };
 
-  // One connection's place; dropping it gives it back. label() and share() live as long.
+  // One connection's place until dropped; label() and share() live as long.
   class Place final {
    public:
     Place() = default;
@@ -77,11 +75,10 @@ class ClientPrograms final {
   ClientPrograms(const ClientPrograms&) = delete;
   ClientPrograms& operator=(const ClientPrograms&) = delete;
 
-  // Enters a connection of `peer`, whose program is called `label` unless it has a label already.
-  // kResourceExhausted: all places, or the program's or user's, are taken; the text says which.
+  // Enters a connection of `peer`; a program without a label gets `label`. kResourceExhausted: all
+  // places, or the program's or user's, are taken; the text says which.
   absl::StatusOr<Place> Enter(const os::PeerCredentials& peer, const std::string& label);
 
-  // Bytes held for all of them.
   uint64_t memory() const;
 
  private:

@@ -13,16 +13,16 @@ namespace tokamak::daemon {
 
 namespace {
 
-// Above this, events are left out for a client, so that its answers still find room.
+// Above this a client gets no events: its answers still find room.
 constexpr size_t kCongestedBytes = os::kMaxQueued / 4;
 
-// Logs garbage at each power of ten: a client that keeps sending it does not fill the log.
+// Thins the log of repeated garbage to powers of ten.
 bool IsWorthSaying(uint64_t count) {
   while (count % 10 == 0) count /= 10;
   return count == 1;
 }
 
-// Returns "pid 1234 python3", to show who holds the memory.
+// Returns "pid 1234 python3".
 std::string ProgramOf(pid_t pid) {
   std::ifstream file(absl::StrCat("/proc/", pid, "/comm"));
   std::string name;
@@ -57,7 +57,6 @@ void ClientServer::StopListening() { listener_.reset(); }
 void ClientServer::Accept(os::FileDescriptor socket) {
   CHECK(context_ != nullptr) << "the loop ran before Serve";
   const os::PeerCredentials peer = os::PeerOf(socket.get());
-  // A program with memory in quarantine keeps its label.
   const std::string* const known = departed_->LabelOf(peer.pid);
   absl::StatusOr<ClientPrograms::Place> place = programs_.Enter(peer, known != nullptr ? *known : ProgramOf(peer.pid));
   if (!place.ok()) {
@@ -91,7 +90,7 @@ void ClientServer::Refuse(os::FileDescriptor socket, const absl::Status& why) {
         const auto header = client::DecodeHeader(frame.body);
         if (refused == refused_.end()) return;
         if (!header.ok()) return EndRefused(number);
-        // The client hangs up when it has read this.
+        // The client hangs up on reading this.
         refused->second.connection->Send(client::EncodeError(*header, refused->second.why), {});
       },
       [this, number](const absl::Status&) { EndRefused(number); }, &refused_memory_);

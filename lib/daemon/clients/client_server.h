@@ -1,10 +1,9 @@
 // ClientServer is the daemon's Unix socket: it accepts programs of this machine and gives each a
 // Session.
 //
-// A client that violates the protocol, does not read its answers, or sends no hello, loses its
-// connection; its resources go back, the memory of its unsealed objects only when its program has
-// ended (departed.h). A program's and a user's parts are bounded (client_programs.h). Thread rule:
-// the control loop.
+// A protocol violation, unread answers or no hello end a connection; its resources go back, the
+// memory of unsealed objects when the program has ended (departed.h). Bounds: client_programs.h.
+// Thread rule: the control loop.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +24,10 @@
 
 namespace tokamak::daemon {
 
-// Clients beyond the bounds, which get the reason after their hello. Beyond this the oldest is
-// closed without one.
+// Clients beyond the bounds, which get the reason after their hello; beyond this the oldest gets
+// none.
 constexpr size_t kMaxRefused = 64;
 constexpr uint64_t kMaxMemoryOfRefused = 16 << 20;
-// Time within which a client must send its hello, or lose its place.
 constexpr base::Duration kHelloDeadline = base::Seconds(10);
 
 struct ClientServerOptions {
@@ -40,29 +38,28 @@ struct ClientServerOptions {
 
 class ClientServer final {
  public:
-  // Takes the path; clients wait until Serve and until the loop runs. kAlreadyExists: another
-  // daemon listens at `path`.
+  // Takes the path; clients wait until Serve and the loop runs. kAlreadyExists: another daemon
+  // listens.
   static absl::StatusOr<std::unique_ptr<ClientServer>> Listen(os::EpollLoop& loop, const std::string& path,
                                                               const ClientServerOptions& options = {});
   ~ClientServer();
 
-  // Call once, before the loop runs. `context` must outlive it. `arena` is the store's memfd, which
-  // must stay open, and `read_only` the same opened for reading: a client gets the second, or both.
+  // Call once, before the loop runs. `context` and `arena`, the store's memfd, must outlive it.
+  // `read_only`: the same opened for reading; a client gets it alone, or both.
   void Serve(const SessionContext& context, int arena, os::FileDescriptor read_only);
 
-  // Takes no more clients; connected ones go on.
+  // Leaves connected clients.
   void StopListening();
 
   size_t clients() const { return clients_.size(); }
   const ClientCounters& counters() const { return counters_; }
-  // Bytes held for all clients, beside the store's.
+  // Beside the store's.
   uint64_t client_memory() const { return programs_.memory(); }
-  // Programs without a connection that may still write to memory.
   size_t departed() const { return departed_ == nullptr ? 0 : departed_->programs(); }
 
  private:
   struct Client {
-    ClientPrograms::Place place;  // of which the others claim memory
+    ClientPrograms::Place place;  // the others claim memory of it
     std::unique_ptr<os::UnixConnection> connection;
     std::unique_ptr<Session> session;
     base::Timer hello_deadline;
@@ -89,15 +86,15 @@ class ClientServer final {
   const ClientServerOptions options_;
   ClientPrograms programs_{options_.bounds};
   base::ByteBudget refused_memory_{kMaxMemoryOfRefused};
-  const SessionContext* context_ = nullptr;  // until Serve
+  const SessionContext* context_ = nullptr;  // null until Serve
   int arena_ = -1;
   os::FileDescriptor read_only_;
   uint64_t last_number_ = 0;
   ClientCounters counters_;
-  std::unique_ptr<Departed> departed_;  // from Serve on
+  std::unique_ptr<Departed> departed_;
   std::map<uint64_t, Client> clients_;
   std::map<uint64_t, Refused> refused_;
-  // Dropped in a task of its own: the code that drops a client may be running in it.
+  // Dropped in a task of its own: a client's code may be running.
   std::vector<Client> leaving_;
   std::vector<Refused> refused_leaving_;
   base::Timer bury_;

@@ -32,7 +32,7 @@ const std::string* Departed::LabelOf(pid_t pid) {
   return program == nullptr ? nullptr : &program->label;
 }
 
-// The pid of a process that has ended may be another's by now.
+// The pid of an ended process may be another's.
 const Departed::Program* Departed::Find(pid_t pid) {
   const auto program = programs_.find(pid);
   if (program == programs_.end()) return nullptr;

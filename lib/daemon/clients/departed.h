@@ -1,11 +1,10 @@
 // Departed holds memory back from programs that lost their connection while writing, until they
 // have ended.
 //
-// A program maps the store's memory for writing. When its connection ends, it may live on and write
-// to its unsealed objects: their memory must not become another object's. Only the end of the
-// process, which the kernel reports, is proof. Memory of a program that cannot be watched (our pid
-// namespace does not show it, or kMaxDeparted are watched already) is held back until the daemon
-// ends. Thread rule: the control loop.
+// Such a program may live on with the store mapped, and write to its unsealed objects: only the
+// kernel's word that the process has ended frees them. Memory of an unwatchable program (hidden by
+// our pid namespace, or beyond kMaxDeparted) is held until the daemon ends. Thread rule: the
+// control loop.
 #pragma once
 
 #include <sys/types.h>
@@ -29,14 +28,14 @@ class Departed final {
   // Both must outlive it.
   Departed(os::EpollLoop& loop, store::Store& store) : loop_(loop), store_(store) {}
 
-  // Gives back the resources of `who`, the owner of process `pid` whose connection has ended, at
-  // once or later; `label` names its program.
+  // Gives back, now or later, the resources of `who`, owner of process `pid` whose connection has
+  // ended.
   void Add(store::Owner who, pid_t pid, const std::string& label);
 
-  // Returns the program's label when it lost its connection; null: nothing is held back from it.
+  // Returns a program's label at the loss of its connection; null: nothing is held back.
   const std::string* LabelOf(pid_t pid);
 
-  // Live programs from which memory is held back.
+  // Live programs whose memory is held back.
   size_t programs() const { return programs_.size(); }
 
  private:

@@ -26,14 +26,14 @@ void EventFeed::Stop() {
   subscription_.reset();
 }
 
-// The store reflects these events already, so its next page begins where they end.
+// The store reflects these: its next page begins where they end.
 void EventFeed::OnEvents(absl::Span<const store::Event> events) {
   if (caught_up_) return Tell(request_id_, events);
   std::vector<store::Event> of_told;
   std::copy_if(events.begin(), events.end(), std::back_inserter(of_told),
                [this](const store::Event& event) { return told_to_.has_value() && !(*told_to_ < event.id); });
   if (!of_told.empty()) Tell(request_id_, of_told);
-  TellNextPage();  // with the count of the dropped
+  TellNextPage();  // with the dropped count
 }
 
 void EventFeed::TellNextPage() {
@@ -78,11 +78,11 @@ void EventFeed::Tell(uint64_t request_id, absl::Span<const store::Event> events)
   }
 }
 
-// Otherwise the client would learn of missed events only with the next event.
+// Else missed events show only with the next one.
 void EventFeed::TellDroppedLater() {
   if (telling_dropped_.armed()) return;
   telling_dropped_ = loop_.RunAfter(kRetry, [this] {
-    if (dropped_ == 0 || !caught_up_) return;  // the next page has the count
+    if (dropped_ == 0 || !caught_up_) return;
     if (congested_()) return TellDroppedLater();
     Tell(request_id_, {});
   });

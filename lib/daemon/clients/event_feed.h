@@ -1,10 +1,8 @@
 // EventFeed reports the store's events to one client, in frames of at most client::kMaxEvents
 // events.
 //
-// A congested client gets no events, only their count once it has caught up: with the next event,
-// or in a frame of its own. So nobody waits for such a client, and nothing grows. The list of
-// objects that existed at its subscription does wait for it, in the store. Thread rule: the control
-// loop.
+// A congested client gets only their count, once it has caught up: nothing waits or grows. The list
+// of objects existing at its subscription waits in the store. Thread rule: the control loop.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +28,9 @@ class EventFeed final {
   EventFeed(const EventFeed&) = delete;
   EventFeed& operator=(const EventFeed&) = delete;
 
-  // Sends the store's events from now on as answers to this request instead of an earlier one; with
-  // `existing`, after the objects that are sealed already, by id. Each of those is listed once,
-  // then its events follow; events of one not listed yet show in its listing.
+  // Sends the store's events from now on as answers to this request, ending an earlier one; with
+  // `existing`, after the sealed objects, by id. Each is listed once, then its events follow;
+  // earlier ones show in its listing.
   void Start(store::Store& store, uint64_t request_id, bool existing);
   void Stop();
 
@@ -52,7 +50,7 @@ class EventFeed final {
   store::Store* store_ = nullptr;
   uint64_t request_id_ = 0;
   bool caught_up_ = true;
-  std::optional<base::ObjectId> told_to_;  // existing objects after this id are not listed yet
+  std::optional<base::ObjectId> told_to_;  // existing objects after this are unlisted
   base::Timer retry_;
   base::Timer telling_dropped_;
   std::unique_ptr<store::Subscription> subscription_;

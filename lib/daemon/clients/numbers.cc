@@ -11,7 +11,6 @@ namespace tokamak::daemon {
 
 namespace {
 
-// In the order of the answer.
 constexpr const char* kForOthers[] = {
     "clients",
     "draining",

@@ -9,11 +9,11 @@
 
 namespace tokamak::daemon {
 
-// Names end with their unit. Values are present ones, or totals since the start (_total). The
-// programs' parts of the store come last: there may be more programs than fit into a reply.
+// The unit ends a name; _total: since the start. Programs' parts come last: a reply may not hold
+// them all.
 std::vector<NamedNumber> NumbersForStat(const NodeSnapshot& node);
 
-// Numbers for a view of the whole cluster. `node` needs only the number of its devices.
+// Serves views of the cluster. Reads only the devices' number from `node`.
 std::vector<node::NodeNumber> NumbersForOthers(const NodeSnapshot& node);
 
 }  // namespace tokamak::daemon

@@ -9,11 +9,11 @@
 namespace tokamak::daemon {
 
 struct ProgramShare {
-  // `most`: bytes; `user`: the budget of its user, who may have several programs.
+  // `most`: bytes; `user`: its user's budget.
   explicit ProgramShare(uint64_t most, base::ByteBudget* user = nullptr) : memory(most, user) {}
 
   base::ByteBudget memory;
-  size_t waiting_ids = 0;  // objects of waiting requests
+  size_t waiting_ids = 0;  // in waiting requests
 };
 
 }  // namespace tokamak::daemon

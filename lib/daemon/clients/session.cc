@@ -51,7 +51,7 @@ Session::~Session() {
 
 store::Owner Session::Leave() {
   left_ = true;
-  pending_.EndAll();  // gets give back their pins
+  pending_.EndAll();  // unpins
   feed_.Stop();
   return asker_.owner();
 }
@@ -75,13 +75,13 @@ bool Session::MayBegin(const client::Header& header, const RequestCost& cost) {
   return status.ok();
 }
 
-// The program's own missing objects are not counted apart: all objects of its waiting requests
-// count, up to the node's total.
+// The program's missing objects are not counted apart: all of its waiting requests' count, up to
+// the node's total.
 bool Session::MayLookFor(const client::Header& header, absl::Span<const base::ObjectId> ids, uint64_t timeout) {
   const size_t all = context_.node.pulls().looked_for() + context_.watched;
   const size_t own = std::min(share_ == nullptr ? pending_.ids() : share_->waiting_ids, all);
   const auto may = [&](size_t more) { return own + all + 2 * more <= kMaxLookedFor; };
-  if (timeout == 0 || may(ids.size())) return true;  // as nearly always
+  if (timeout == 0 || may(ids.size())) return true;  // usual
   const auto is_missing = [this](const base::ObjectId& id) { return !store_.Contains(id); };
   const auto missing = static_cast<size_t>(std::count_if(ids.begin(), ids.end(), is_missing));
   if (missing == 0 || may(missing)) return true;
@@ -117,7 +117,6 @@ absl::Status Session::Handle(absl::Span<const uint8_t> frame) {
 }
 
 absl::Status Session::Dispatch(const client::Header& header, absl::Span<const uint8_t> frame) {
-  // Decodes the body of one kind, then acts on it.
   const auto as = [&](auto request_type, auto act) -> absl::Status {
     using Request = decltype(request_type);
     const absl::StatusOr<Request> request = client::DecodeBody<Request>(frame);
@@ -125,7 +124,7 @@ absl::Status Session::Dispatch(const client::Header& header, absl::Span<const ui
     act(*request);
     return absl::OkStatus();
   };
-  // The same for a request that changes objects, which a read-only connection may not.
+  // The same for requests refused to a read-only connection.
   const auto as_creator = [&](auto request_type, auto act) -> absl::Status {
     if (!read_only_) return as(request_type, act);
     asker_.AnswerStatus(header,
@@ -218,7 +217,7 @@ void Session::Create(const client::Header& header, const client::CreateRequest& 
 
 void Session::Seal(const client::Header& header, const client::SealRequest& request) {
   if (request.confirmed && !MayBegin(header, {1})) {
-    store_.Abort(request.id, asker_.owner()).IgnoreError();  // an error: there is nothing to abort
+    store_.Abort(request.id, asker_.owner()).IgnoreError();  // an error: nothing to abort
     return;
   }
   const absl::Status status = store_.Seal(request.id, asker_.owner());
@@ -227,7 +226,6 @@ void Session::Seal(const client::Header& header, const client::SealRequest& requ
   Begin<PendingSeal>(header, {1}, version);
 }
 
-// Most are sealed at once; the others wait for room, or for the directory's confirmation.
 void Session::CreateAndSeal(const client::Header& header, const client::CreateAndSealRequest& request) {
   std::vector<store::SmallObject> objects;
   uint64_t size = 0;
@@ -252,7 +250,7 @@ void Session::CreateAndSeal(const client::Header& header, const client::CreateAn
   for (const auto& place : places) reply.outcomes.push_back(client::Outcome::Of(place.status()));
   const auto waits = [&](const PendingPuts::Place& place) { return PendingPuts::Waits(request, place); };
   if (std::none_of(places.begin(), places.end(), waits)) return asker_.Answer(header, reply);
-  // Objects that may not wait are refused; those put already are not.
+  // Refuses only objects that may not wait.
   if (const absl::Status refused = CheckBegin(cost); !refused.ok()) {
     for (size_t i = 0; i < places.size(); ++i) {
       if (waits(places[i])) reply.outcomes[i] = client::Outcome::Of(refused);

@@ -1,10 +1,9 @@
-// Session is one client of the daemon: it turns the frames of its connection into calls of the
-// node, and answers them. Each request that is answered later is an object of its own (requests/).
+// Session is one client of the daemon: it turns its connection's frames into calls of the node, and
+// answers. Requests answered later are objects (requests/).
 //
-// It knows no sockets: the ClientServer (client_server.h) feeds it frames and sends its answers. A
-// client is untrusted: a malformed frame ends the connection, and its requests are bounded; its
-// pins and unsealed objects go back when the session ends, unless Leave gave them away. Thread
-// rule: the control loop.
+// It knows no sockets (client_server.h). Untrusted input: a malformed frame ends the connection,
+// requests are bounded, and pins and unsealed objects go back with the session, unless Leave gave
+// them away. Thread rule: the control loop.
 #pragma once
 
 #include <cstddef>
@@ -23,35 +22,34 @@
 
 namespace tokamak::daemon {
 
-// Waiting requests of one client; further ones are refused (kResourceExhausted).
+// Waiting requests of one client; beyond, kResourceExhausted.
 constexpr size_t kMaxWaitingRequests = 4096;
-constexpr size_t kMaxWaitingIds = 65536;  // objects in all of them together
-// Objects without a known holder that a node's programs wait for together. The rest of what a node
-// may wait for in its directory is left to objects that other nodes have it bring. One program
-// waits for at most as many as are free for others: so nobody has them all.
+constexpr size_t kMaxWaitingIds = 65536;  // objects in all of them
+// Objects without a known holder that a node's programs wait for together; the rest of its bound in
+// the directory is for objects that other nodes have it bring. One program gets at most as many as
+// remain free.
 constexpr size_t kMaxLookedFor = 49152;
 
 class Session final {
  public:
   using Send = Asker::Send;
 
-  // `context` must outlive it. `program` names the client in memory accounts. `send` may drop what
-  // it cannot deliver. `congested`: true if the client is so far behind that events are left out;
-  // answers never are. `share`: the program's; outlives it (null: unbounded and alone).
+  // `context` must outlive it. `program`: for memory accounts. `send` may drop frames. `congested`:
+  // true while events, never answers, are left out. `share`: the program's, outlives it (null:
+  // unbounded and alone).
   Session(const SessionContext& context, const std::string& program, Send send, EventFeed::Congested congested,
           ProgramShare* share = nullptr);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Ends all requests of a client that is gone while its program may still write to its unsealed
-  // objects. The caller drops or abandons the returned owner. Do not call Handle afterwards.
+  // Ends all requests of a gone client that may still write to its unsealed objects. The caller
+  // drops or abandons the owner. No Handle afterwards.
   store::Owner Leave();
 
   // Handles a whole frame. An error is a protocol violation: end the connection.
   absl::Status Handle(absl::Span<const uint8_t> frame);
 
-  // True once the client has sent its hello.
   bool greeted() const { return greeted_; }
 
  private:
@@ -72,16 +70,14 @@ class Session final {
   void Subscribe(const client::Header& header, const client::SubscribeRequest& request);
   void NodeStats(const client::Header& header);
 
-  // Returns whether one more request can wait; the error is for the client.
+  // Returns the refusal of one more waiting request.
   absl::Status CheckBegin(const RequestCost& cost) const;
-  // The same; a refusal is answered.
+  // Answers it.
   bool MayBegin(const client::Header& header, const RequestCost& cost);
-  // Returns whether the client may wait, for `timeout` microseconds, for the missing ones of `ids`;
-  // a refusal is answered.
+  // True if the client may wait `timeout` microseconds for missing `ids`; answers a refusal.
   bool MayLookFor(const client::Header& header, absl::Span<const base::ObjectId> ids, uint64_t timeout);
 
-  // Begins a request that is answered later, with the arguments of its Start, or answers the
-  // refusal.
+  // Begins a request answered later, with its Start's arguments, or answers the refusal.
   template <typename Request, typename... Arguments>
   void Begin(const client::Header& header, const RequestCost& cost, Arguments&&... arguments);
 

@@ -15,7 +15,7 @@ client::Location ToWire(const store::Location& place);
 client::ObjectEntry ToWire(const store::StoredObject& info, base::Time now);
 client::EventEntry ToWire(const store::Event& event);
 
-// Texts too long for the protocol are cut.
+// Cuts texts too long for the protocol.
 client::NodeEntry ToWire(const directory::NodeInfo& info, bool is_this);
 client::ViewedEntry ToWire(const node::ClusterView::Entry& entry, bool is_this);
 

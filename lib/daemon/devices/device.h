@@ -1,13 +1,12 @@
-// OpenedDevice is an RDMA device that was opened by name, with its resources: the wiring's one
-// place that knows backends.
+// OpenedDevice is an RDMA device opened by name, with its resources: the wiring's one place that
+// knows backends.
 //
 //  soft:udp@IP[:UDP_PORT]   our software NIC over UDP (RoCEv2), on its owner's loop or a thread
 //  soft:raw@IP[:UDP_PORT]   the same through raw sockets, with our IPv4 header; needs CAP_NET_RAW
 //  ibv:NAME[:PORT][@GID]    real verbs (rdma-core): InfiniBand, RoCE, iWARP, Soft-RoCE, Soft-iWARP
 //
-// No silent fallback: a name that this build cannot open is an error that lists what it can open.
-// Thread rule: opened and dropped by one thread, outside the device's loops except
-// DeviceSettings::loop.
+// An unknown name is an error that lists the possible ones. Thread rule: opened and dropped by one
+// thread, outside the device's loops except DeviceSettings::loop.
 #pragma once
 
 #include <cstdint>
@@ -26,35 +25,34 @@
 
 namespace tokamak::daemon {
 
-// Ways to make the connections of real verbs.
 enum class ConnectBy {
-  kRdmaCm,  // by the kernel's manager, which needs IP on the fabric
-  kTcp,     // over TCP, on any network that joins the hosts; not for iWARP
+  kRdmaCm,  // the kernel's manager; needs IP on the fabric
+  kTcp,     // over TCP, on any network of the hosts; not for iWARP
 };
 
-// Settings of packets. Without a value the fabric decides, or it is 0.
+// Without a value: the fabric's choice, or 0.
 struct FabricSettings {
-  // Index of the partition in the port's table; with kTcp on InfiniBand.
+  // P_Key index; with kTcp on InfiniBand.
   uint16_t pkey_index = 0;
-  // Largest MTU of a path, in bytes, if below that of the ports.
+  // Bound of a path's MTU, in bytes.
   std::optional<uint32_t> path_mtu;
-  // LID of the router to other subnets; with kTcp on InfiniBand.
+  // Router to other subnets; with kTcp on InfiniBand.
   std::optional<uint16_t> router_lid;
-  // 0..15; for RoCE the priority; iWARP and software NICs have none.
+  // 0..15; for RoCE the priority; not for iWARP and software NICs.
   std::optional<uint8_t> service_level;
-  // DSCP and ECN of the IP header; a software NIC sets ECN itself.
+  // DSCP and ECN; a software NIC sets ECN itself.
   std::optional<uint8_t> traffic_class;
 };
 
 struct DeviceSettings {
-  // The loop of a software NIC, whose thread opens and drops it; null: a thread of its own.
+  // A software NIC's, whose thread opens and drops it; null: a thread of its own.
   os::EpollLoop* loop = nullptr;
-  // With `loop`: true for a second software NIC for bulk, on its own thread and the next UDP port.
+  // With `loop`: a second software NIC for bulk, on its own thread and the next UDP port.
   bool bulk = false;
-  os::Detection detection;           // of the software NIC's thread
-  uint64_t seed = os::SecretSeed();  // of the software NIC
-  std::string pcap_path;             // file for the software NIC's packets, as RoCEv2; empty: none
-  std::optional<verbs::soft::CongestionChoice> congestion;  // of the software NIC; nullopt: its own choice
+  os::Detection detection;  // its thread's
+  uint64_t seed = os::SecretSeed();
+  std::string pcap_path;                                    // packet trace, as RoCEv2; empty: none
+  std::optional<verbs::soft::CongestionChoice> congestion;  // nullopt: the software NIC's choice
   ConnectBy connect_by = ConnectBy::kRdmaCm;
   verbs::Address address;  // with kTcp: this host's, for peers
   FabricSettings fabric;
@@ -62,13 +60,13 @@ struct DeviceSettings {
 
 class OpenedDevice {
  public:
-  // Drop every object of the device before.
+  // Requires its objects dropped.
   virtual ~OpenedDevice() = default;
   virtual verbs::Device& device() = 0;
-  // The device of engines for bulk, on other loops: the same, except for software NICs.
+  // For engines on other loops; another device only for software NICs.
   virtual verbs::Device& bulk_device() { return device(); }
   virtual void AddNumbers(std::vector<NamedNumber>& numbers) const = 0;
-  // Processors of the device's NUMA node; empty: it has none.
+  // On its NUMA node; empty: none.
   virtual std::vector<int> ProcessorsNear() const = 0;
 };
 

@@ -13,7 +13,7 @@ namespace tokamak::daemon {
 
 class EngineThread final : public node::EngineLoop {
  public:
-  // `processors` for the thread; empty: any.
+  // No `processors`: any.
   EngineThread(uint32_t number, std::vector<int> processors, const os::Detection& detection)
       : thread_(os::ThreadOptions{absl::StrCat("tokamak-eng", number), std::move(processors)}, detection) {}
 

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Returns the folder of the port in use: the named one, else the first active one.
+// Returns the named port's, else the first active one's.
 std::string PortFolder(const verbs::ibv::DeviceName& name) {
   const std::string ports = absl::StrCat("/sys/class/infiniband/", name.device, "/ports/");
   if (name.port != 0) return absl::StrCat(ports, name.port);
@@ -44,7 +44,7 @@ class IbvDevice final : public OpenedDevice {
  private:
   const std::unique_ptr<verbs::Device> device_;
   const std::string name_;
-  const std::string port_;  // its folder
+  const std::string port_;
 };
 
 }  // namespace
@@ -82,9 +82,9 @@ absl::StatusOr<std::unique_ptr<OpenedDevice>> OpenIbvDevice(absl::string_view na
 void AddCounters(const std::string& folder, std::vector<NamedNumber>& numbers) {
   std::vector<fs::path> files;
   std::error_code error;
-  // A device may be removed meanwhile; a range-based loop would throw.
+  // Not range-based, which throws when a device is removed.
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    // The interval of the kernel's queries stands beside the counters.
+    // The kernel's query interval, no counter.
     if (entry->path().filename() != "lifespan") files.push_back(entry->path());
   }
   std::sort(files.begin(), files.end());

@@ -1,7 +1,6 @@
-// Real verbs, opened by name: ibv:NAME[:PORT][@GID_INDEX], e.g. ibv:mlx5_0 or ibv:rxe0:1@1. For
-// OpenDevice.
+// Real verbs, opened by name: ibv:NAME[:PORT][@GID_INDEX], e.g. ibv:mlx5_0 or ibv:rxe0:1@1.
 //
-// Their numbers are the kernel's counters of the port, each as rdma_NAME.
+// Numbers: the port's kernel counters, as rdma_NAME.
 #pragma once
 
 #include <memory>
@@ -19,9 +18,8 @@ bool IsIbvDevice(absl::string_view name);
 
 absl::StatusOr<std::unique_ptr<OpenedDevice>> OpenIbvDevice(absl::string_view name, const DeviceSettings& settings);
 
-// Appends a number for each file of `folder` that holds one, sorted by name: at most kMostCounters,
-// without names longer than kLongestCounterName bytes. A missing folder has none: devices differ in
-// their counters.
+// Appends a number per file of `folder` that holds one, by name: at most kMostCounters, with names
+// up to kLongestCounterName bytes. The folder may be missing.
 constexpr size_t kMostCounters = 64;
 constexpr size_t kLongestCounterName = 120;
 void AddCounters(const std::string& folder, std::vector<NamedNumber>& numbers);

@@ -24,7 +24,7 @@ std::string FirstLine(const std::string& path) {
 std::vector<int> ProcessorsNear(const std::string& sysfs, absl::string_view name) {
   const std::string device = absl::StrCat(sysfs, "/class/infiniband/", name, "/device/");
   int node = -1;
-  // Without a node the kernel lists all processors, or those of the bus.
+  // Without a node the kernel lists all processors, or the bus's.
   if (!absl::SimpleAtoi(FirstLine(device + "numa_node"), &node) || node < 0) return {};
   return os::ParseProcessors(FirstLine(device + "local_cpulist"));
 }

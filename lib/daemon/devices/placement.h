@@ -1,7 +1,7 @@
 // Places engine threads on processors of their RDMA device's NUMA node. From another node each
-// completion, and each copied byte, crosses the link between the nodes.
+// completion and copied byte crosses the link between.
 //
-// Pure functions of what /sys contains.
+// Pure functions of /sys.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@
 
 namespace tokamak::daemon {
 
-// Returns the processors of the NUMA node of RDMA device `name` ("mlx5_0"), below `sysfs` ("/sys").
-// Empty: the kernel knows none, as on machines with one node and for devices in software.
+// Returns the processors of the NUMA node of `name` ("mlx5_0"), below `sysfs` ("/sys"). Empty:
+// unknown, as with one node or devices in software.
 std::vector<int> ProcessorsNear(const std::string& sysfs, absl::string_view name);
 
-// Returns the processors to bind a thread to that may run on `allowed` and belongs near a device.
-// Empty: do not bind, since none that is `near` is allowed, or all allowed ones are near.
+// Returns the processors of `allowed` to bind a thread to. Empty: do not bind: no `near` one is
+// allowed, or all are near.
 std::vector<int> PlaceNear(const std::vector<int>& near, const std::vector<int>& allowed);
 
 }  // namespace tokamak::daemon

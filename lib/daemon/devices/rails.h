@@ -23,28 +23,25 @@ namespace tokamak::daemon {
 
 class Rails final {
  public:
-  // Opens `names`, comma-separated, each as in OpenDevice; the node listens on the first. Each
-  // further device writes its packet trace to a file of its own, with its number as suffix: ".1".
+  // Opens `names`, comma-separated, as OpenDevice; the node listens on the first. Packet traces of
+  // the others have ".1", ".2" appended.
   static absl::StatusOr<std::unique_ptr<Rails>> Open(absl::string_view names, const DeviceSettings& settings);
 
-  // The name of a software device; empty: there is none.
+  // A software device's name; empty: none.
   std::string software() const;
 
-  // Registers `memory`, which must stay mapped, with all devices: "arena", "on_demand" or "cached".
+  // Registers `memory`, which must stay mapped: "arena", "on_demand" or "cached".
   absl::Status Register(absl::string_view how, absl::Span<uint8_t> memory);
-  // After Register: the rails of the engine that shares the control loop, and of those for bulk.
+  // After Register: of the control loop's engine, and of those for bulk.
   std::vector<transport::Rail> all() const { return Of(&One::first); }
   std::vector<transport::Rail> bulk() const { return Of(&One::bulk); }
 
-  // Returns the processors for the thread of engine `number`, near the device that it gets in turn.
-  // Empty: any. Logs the place.
+  // Returns the processors near the device of engine `number`, in turn. Empty: any. Logs the place.
   std::vector<int> Place(uint32_t number) const;
 
-  // The counters of each device, by its own names.
   std::vector<std::vector<NamedNumber>> NumbersOfEach() const;
 
  private:
-  // One device's resources, shared by its engines.
   struct Use {
     verbs::Device* device = nullptr;
     std::unique_ptr<verbs::ProtectionDomain> domain;
@@ -54,7 +51,7 @@ class Rails final {
     std::string name;
     std::unique_ptr<OpenedDevice> device;
     Use first;
-    Use bulk;  // empty if the same device
+    Use bulk;  // empty: the same device
   };
 
   static absl::Status Register(absl::string_view how, absl::Span<uint8_t> memory, verbs::Device& device, Use* use);

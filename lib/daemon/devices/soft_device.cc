@@ -17,12 +17,10 @@ namespace {
 
 constexpr uint64_t kBulkSeed = 0x6275'6c6b;  // another stream than the first NIC's
 
-// For the NIC whose messages the control loop answers: most replies leave sooner, and mostly the
-// next request of a program that asks for one object after the other. A tenth of the shortest time
-// after which a peer retransmits.
+// Lets most replies, and a program's next request, leave before an ACK. A tenth of the shortest
+// retransmission time-out.
 constexpr base::Duration kAckDelay = base::Microseconds(100);
 
-// Refuses flags that the software NIC cannot follow.
 absl::Status CheckFabric(absl::string_view name, const FabricSettings& fabric) {
   if (fabric.path_mtu.has_value()) {
     return absl::InvalidArgumentError(
@@ -40,9 +38,8 @@ absl::Status CheckFabric(absl::string_view name, const FabricSettings& fabric) {
                                                  dscp_only));
 }
 
-// The software NIC over UDP. On its owner's loop it is the short way: no thread has to be woken for
-// a message. Long work would block that loop, so bulk has a second NIC on its own thread, as
-// hardware works beside its host.
+// On its owner's loop the software NIC wakes no thread per message (the short way). Long work would
+// block that loop: bulk has a second NIC on its own thread.
 class SoftUdpDevice final : public OpenedDevice {
  public:
   absl::Status Open(absl::string_view name, const DeviceSettings& settings) {

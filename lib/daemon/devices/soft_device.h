@@ -1,5 +1,4 @@
-// The software NIC over UDP or raw sockets, opened by name: soft:udp@IP[:UDP_PORT],
-// soft:raw@IP[:UDP_PORT]. For OpenDevice.
+// The software NIC by name: soft:udp@IP[:UDP_PORT], or soft:raw@IP[:UDP_PORT] over raw sockets.
 #pragma once
 
 #include <memory>

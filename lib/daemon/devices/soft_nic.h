@@ -1,7 +1,6 @@
 // SoftNic is one software NIC over UDP with its loop, socket and packet trace.
 //
-// Thread rule: opened and dropped by its owner's thread; everything except the counters belongs to
-// its loop.
+// Thread rule: opened and dropped by its owner's thread; all but the counters belongs to its loop.
 #pragma once
 
 #include <functional>
@@ -22,10 +21,9 @@ namespace tokamak::daemon {
 
 class SoftNic final {
  public:
-  static constexpr int kEcnBits = 2;  // low bits of a traffic class, which the NIC sets itself
+  static constexpr int kEcnBits = 2;  // low bits of a traffic class, set by the NIC
 
-  // `run` runs a call on the loop and returns when it has run. `ack_delay`: see
-  // verbs::soft::DeviceOptions.
+  // `run` runs a call on the loop and waits for it. `ack_delay`: see verbs::soft::DeviceOptions.
   SoftNic(os::EpollLoop& loop, std::function<void(const std::function<void()>&)> run, base::Duration ack_delay);
   ~SoftNic();
   SoftNic(const SoftNic&) = delete;
@@ -35,7 +33,7 @@ class SoftNic final {
 
   verbs::soft::SoftDevice& device() const { return *device_; }
 
-  // Always appends the same names in the same order.
+  // Appends the same names in the same order each time.
   void AddNumbers(std::vector<NamedNumber>& numbers) const;
 
  private:

@@ -23,7 +23,6 @@ constexpr char kPrefix[] = "TOKD_";
 
 bool HasValue(const CLI::Option& option) { return option.get_expected_min() > 0; }
 
-// Returns the names of all flags that a file and the environment may give.
 std::vector<std::string> NamesOf(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
@@ -32,7 +31,7 @@ std::vector<std::string> NamesOf(const CLI::App& app) {
   return names;
 }
 
-// Returns the line and column of a byte, counted from 1, at which the parser gave up.
+// Returns line and column, from 1, where the parser gave up.
 std::string PlaceIn(const std::string& text, size_t byte) {
   const size_t at = std::min(byte > 0 ? byte - 1 : 0, text.size());
   const size_t line_begin = at == 0 ? 0 : text.rfind('\n', at - 1) + 1;  // npos + 1 is 0
@@ -40,12 +39,11 @@ std::string PlaceIn(const std::string& text, size_t byte) {
   return absl::StrCat("line ", line, ", column ", at - line_begin + 1);
 }
 
-// Returns the text as one line, whatever it contains.
+// Returns one line, whatever the text contains.
 std::string Quoted(const std::string& text) {
   return Json(text).dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
 }
 
-// Returns the value as on the command line.
 std::string TextOf(const std::string& key, const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number_unsigned()) return value.dump();
@@ -108,7 +106,7 @@ std::vector<CLI::ConfigItem> ConfigFile::from_config(std::istream& input) const 
     const char* const variable = std::getenv(VariableOf(key).c_str());
     if (variable != nullptr && *variable != '\0') continue;
     CLI::ConfigItem item = ItemOf(*app_.get_option("--" + key), key, value);
-    if (value == false) continue;  // as if absent: it must not exclude others
+    if (value == false) continue;  // as if absent: excludes no other
     read.push_back(std::move(item));
   }
   return read;

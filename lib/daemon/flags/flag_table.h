@@ -1,8 +1,7 @@
-// FlagTable holds flags whose values CLI11 does not read: each stays a text, as help and
-// --print-config show it, until the command line has been parsed.
+// FlagTable holds flags whose values stay texts for CLI11, as in help and --print-config, until the
+// command line has been parsed.
 //
-// Read then converts the texts in the order in which the flags were added, and returns the first
-// error. The owner checks conditions among several flags afterwards.
+// Read converts them in the order of Add; conditions among several are the owner's.
 #pragma once
 
 #include <deque>
@@ -24,7 +23,7 @@ class FlagTable final {
   FlagTable(const FlagTable&) = delete;
   FlagTable& operator=(const FlagTable&) = delete;
 
-  // Adds a flag whose value is `parse` of its text; `text` is the default.
+  // `text` is the default, `parse` converts it.
   template <typename Value, typename Parse>
   CLI::Option* Add(const char* name, const std::string& text, Value& into, Parse parse, const char* about) {
     Row& row = NewRow(name, text);
@@ -37,7 +36,7 @@ class FlagTable final {
     return app_.add_option(name, row.text, about)->capture_default_str();
   }
 
-  // Adds a flag without a default: `into` is unchanged if the flag is missing or empty.
+  // Without a default: missing or empty leaves `into` unchanged.
   template <typename Value, typename Parse>
   CLI::Option* AddOptional(const char* name, Value& into, Parse parse, const char* about) {
     CLI::Option* const option = Add(name, "", into, parse, about);
@@ -46,7 +45,7 @@ class FlagTable final {
     return option;
   }
 
-  // Adds a flag that takes one of a few words; the first is the default.
+  // One of a few words; the first is the default.
   template <typename Value>
   CLI::Option* AddChoice(const char* name, const std::vector<std::pair<std::string, Value>>& choices, Value& into,
                          const char* about) {
@@ -62,7 +61,7 @@ class FlagTable final {
     return app_.add_option(name, row.text, about)->check(CLI::IsMember(words))->capture_default_str();
   }
 
-  // Reads all values; returns the first error, with the flag's name before it.
+  // Returns the first error, with the flag's name before it.
   absl::Status Read() const {
     for (const Row& row : rows_) {
       if (const absl::Status status = row.read(); !status.ok()) {
@@ -82,11 +81,10 @@ class FlagTable final {
   Row& NewRow(const char* name, const std::string& text) { return rows_.emplace_back(Row{name, text, nullptr}); }
 
   CLI::App& app_;
-  std::deque<Row> rows_;  // stable addresses: CLI11 writes to the texts
+  std::deque<Row> rows_;  // stable addresses for CLI11
 };
 
-// Wraps `parse` for FlagTable::Add: a value outside of `least` to `most` is refused with the text
-// `range`.
+// Wraps `parse`: outside of `least` to `most` the error is `range`.
 template <typename Parse, typename Value>
 auto Within(Parse parse, Value least, Value most, const std::string& range) {
   return [=](const std::string& text) {

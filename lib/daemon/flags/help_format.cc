@@ -13,9 +13,9 @@ namespace tokamak::daemon {
 namespace {
 
 constexpr size_t kWidth = 80;
-constexpr size_t kColumn = 30;  // CLI11's own: where descriptions of entries begin
+constexpr size_t kColumn = 30;  // CLI11's column of descriptions
 
-// Returns where the breakable part of a line begins; npos: nowhere.
+// Returns where a line may be broken; npos: nowhere.
 size_t BeginOfText(absl::string_view line) {
   if (line[0] != ' ') return 0;
   const bool is_entry = line.size() > kColumn && line[kColumn - 1] == ' ' && line[kColumn] != ' ';

@@ -9,9 +9,8 @@
 
 namespace tokamak::daemon {
 
-// Returns the text with descriptions and paragraphs broken between words. Lines that begin with
-// spaces and are no entries, such as example commands, stay as they are. Runs of empty lines become
-// one.
+// Breaks descriptions and paragraphs between words. Indented lines that are no entries, such as
+// examples, stay; runs of empty lines become one.
 std::string WrapHelp(const std::string& text);
 
 class HelpFormat final : public CLI::Formatter {

@@ -41,7 +41,7 @@ constexpr char kExample[] =
     "evacuate, quota and log-level change at once, what else is new there is named in the log and needs a restart.\n"
     "Exit codes: 0 after SIGTERM or SIGINT, 2 when it could not start, 1 after an error of its own.";
 
-// Flags checked together with others, or opposite to an option.
+// Checked together, or opposite to an option.
 struct RawFlags {
   RedisTexts redis;
   bool huge_pages = false;
@@ -78,8 +78,7 @@ static_assert(kMaxAckTimeout * (verbs::kMaxRetryCount + 1) < transport::kConnect
               "a peer that is gone is given up first");
 
 absl::StatusOr<os::Detection> ParseDetection(const std::string& text) {
-  // Three spinning loops need processors of their own: with fewer they keep each other from
-  // working.
+  // Three spinning loops need processors of their own.
   const bool can_spin = std::thread::hardware_concurrency() >= kProcessorsToSpin;
   if (text == "auto") return can_spin ? os::Detection::Adaptive(base::Microseconds(20)) : os::Detection::Event();
   if (text == "busy") return os::Detection::Busy();
@@ -94,7 +93,7 @@ absl::StatusOr<os::Detection> ParseDetection(const std::string& text) {
       absl::StrCat("unknown detection '", text, "': use auto, busy, event, adaptive or adaptive:20us"));
 }
 
-// A name that directory::CheckNodeId accepts: without the brackets of IPv6.
+// Without IPv6's brackets, for directory::CheckNodeId.
 std::string DefaultName(const verbs::Address& listen) {
   if (listen.is_ipv4()) return listen.ToString();
   verbs::Address ip = listen;
@@ -137,8 +136,8 @@ absl::Status CheckName(const std::string& name) {
   return status.ok() ? status : absl::InvalidArgumentError(absl::StrCat("--name: ", status.message()));
 }
 
-// Completes `options` from flags outside the table, and checks conditions among several. Returns
-// the first error, with the flag's name before it.
+// Adds flags outside the table, and checks conditions among several. Returns the first error, with
+// the flag's name.
 absl::Status Complete(const RawFlags& raw, DaemonOptions& options) {
   options.prefault = !raw.no_prefault;
   if (raw.huge_pages) options.huge_pages = HugePagesChoice::kAlways;
@@ -152,7 +151,7 @@ absl::Status Complete(const RawFlags& raw, DaemonOptions& options) {
   return status;
 }
 
-// Sets the title in --help for the flags added from here on.
+// Titles the flags added from here on.
 void Group(CLI::App& app, const char* name) { app.option_defaults()->group(name); }
 
 void AddNodeFlags(CLI::App& app, FlagTable& table, RawFlags& raw, DaemonOptions& options) {
@@ -318,7 +317,6 @@ void AddWatchingFlags(CLI::App& app, FlagTable& table, DaemonOptions& options) {
       ->allow_extra_args(false);
 }
 
-// Adds --config FILE, or TOKD_CONFIG of the environment.
 void TakeConfigFile(CLI::App& app) {
   const char* const file = std::getenv("TOKD_CONFIG");
   const bool is_given = file != nullptr && *file != '\0';
@@ -395,7 +393,7 @@ ParsedFlags ParseFlags(int argc, const char* const* argv, std::ostream& errors) 
   if (const absl::Status status = ReadEnvironment(app, kRedisVariables); !status.ok()) return refuse(status.message());
   try {
     app.parse(argc, argv);
-  } catch (const CLI::Success& asked) {                                 // for help or the version
+  } catch (const CLI::Success& asked) {                                 // help or version
     for (CLI::Option* option : app.get_options()) option->envname("");  // one line of the help names them all
     app.exit(asked);
     return parsed;

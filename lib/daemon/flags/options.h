@@ -22,18 +22,17 @@
 
 namespace tokamak::daemon {
 
-// The directory: this node's own, served to others ("serve"), another node's ("tokd@HOST:PORT"), or
-// in Redis (lib/directory/redis/server/target.h).
+// This node's own, served to others ("serve"), another node's ("tokd@HOST:PORT"), or in Redis
+// (lib/directory/redis/server/target.h).
 struct DirectoryChoice {
   enum class Kind { kServe, kRemote, kRedis };
   Kind kind = Kind::kServe;
   base::HostPort server;            // kRemote
-  directory::redis::Options redis;  // kRedis: ParseDirectory sets only the target
+  directory::redis::Options redis;  // kRedis; ParseDirectory sets only the target
 };
 absl::StatusOr<DirectoryChoice> ParseDirectory(const std::string& text);
 
-// Longest --ack-timeout: even with all retries a vanished peer is given up before an attempt to
-// connect to it would be.
+// Even with all retries a vanished peer is given up before a connection attempt.
 constexpr base::Duration kMaxAckTimeout = base::Milliseconds(500);
 
 struct LogChoice {
@@ -42,16 +41,16 @@ struct LogChoice {
 };
 
 struct DaemonOptions {
-  std::string name;       // the node's
-  verbs::Address listen;  // small objects' engine; engine i for bulk (from 1) listens on its port + i
-  std::string device;     // or several, comma-separated
+  std::string name;
+  verbs::Address listen;  // of the first engine; bulk engine i (from 1): port + i
+  std::string device;     // comma-separated
   uint64_t memory = 0;    // bytes
   std::string socket;     // path
   os::SocketAccess socket_access = os::SocketAccess::kUser;
   DirectoryChoice directory;
-  uint32_t engines = 1;           // for bulk; 0: the first engine moves everything
-  uint32_t bulk_queue_pairs = 1;  // on each device
-  uint32_t chunk_size = 1 << 20;  // bytes of one READ or WRITE request
+  uint32_t engines = 1;           // for bulk; 0: the first moves all
+  uint32_t bulk_queue_pairs = 1;  // per device
+  uint32_t chunk_size = 1 << 20;  // bytes of one READ or WRITE
   uint32_t chunks_in_flight = 8;  // of one transfer
   os::Detection detection;
   std::string registration = "arena";
@@ -60,39 +59,37 @@ struct DaemonOptions {
   FabricSettings fabric;
   bool require_rdma = false;
   bool cache = false;
-  uint64_t quota = 0;  // bytes that a program may hold; 0: unlimited
+  uint64_t quota = 0;  // bytes per program; 0: unlimited
   HugePagesChoice huge_pages = HugePagesChoice::kWhereFree;
   bool prefault = true;
   std::string pcap;
-  std::string trace;                                        // a file; empty: none
-  std::optional<verbs::soft::CongestionChoice> congestion;  // nullopt: the software NIC's own choice
+  std::string trace;                                        // empty: none
+  std::optional<verbs::soft::CongestionChoice> congestion;  // nullopt: the software NIC's choice
   base::Duration drain = base::Seconds(10);
   bool evacuate = false;
   base::Duration lease = base::Seconds(10);  // docs/consistency.md
   base::Duration grace = base::Seconds(60);
-  std::optional<base::Duration> ack_timeout;  // nullopt: suits the devices
+  std::optional<base::Duration> ack_timeout;  // nullopt: by device
   LogChoice log;
-  std::optional<base::HostPort> http;   // of the metrics and the page; nullopt: none
-  std::vector<std::string> http_hosts;  // further host names that requests there may use
+  std::optional<base::HostPort> http;   // metrics and page; nullopt: none
+  std::vector<std::string> http_hosts;  // further Host names allowed there
 };
 
 // Parses "PORT", on loopback (0: a free one), or "IP:PORT".
 absl::StatusOr<base::HostPort> ParseHttpAddress(const std::string& text);
 
-// Bounds of --lease and --grace. A shorter lease would end between two renewals on a busy machine;
-// directories refuse longer ones.
+// A shorter lease would end between renewals on a busy machine; directories refuse a longer one.
 constexpr base::Duration kMinLease = base::Milliseconds(200);
 constexpr base::Duration kMaxLease = base::Seconds(3600);
 
-// Result of ParseFlags for main: run with these options, or leave at once with an exit code (0
-// after --help, 2 after a wrong flag; output is complete, errors went to `errors`).
+// Run with these options, or exit: 0 after --help, 2 after a wrong flag; output is complete.
 struct ParsedFlags {
   bool run = false;
   int exit_code = 0;
   DaemonOptions options;
-  std::string config;  // the options as --print-config prints them
+  std::string config;  // as of --print-config
 };
-// Reads the command line, the environment, and the file of --config: config_file.h.
+// Reads command line, environment and --config's file.
 ParsedFlags ParseFlags(int argc, const char* const* argv, std::ostream& errors = std::cerr);
 
 }  // namespace tokamak::daemon

@@ -22,7 +22,7 @@ absl::Status CannotRead(const std::string& path, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("cannot read ", path, ": ", why));
 }
 
-// Reads at most one byte more than a policy may have.
+// Reads at most one byte beyond the limit.
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   const os::FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.valid()) return CannotRead(path, std::strerror(errno));
@@ -42,7 +42,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   return text;
 }
 
-// The file's texts go to the log: in one line.
+// Escaped to one line for the log.
 std::string OriginOf(const std::string& path, const PolicyFile& file) {
   if (!file.measured.has_value()) return path;
   const PolicyMeasurement& measured = *file.measured;

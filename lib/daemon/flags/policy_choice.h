@@ -15,12 +15,12 @@
 namespace tokamak::daemon {
 
 struct PolicyChoice {
-  std::optional<transport::Policy> table;  // nullopt: built in for the devices
+  std::optional<transport::Policy> table;  // nullopt: the devices' own
   bool adaptive = false;
-  std::string origin = "built in";  // of the table, for the log
+  std::string origin = "built in";  // for the log
 };
 
-// Reads the file, if it names one. kInvalidArgument: one line about what is wrong.
+// Reads a named file. kInvalidArgument: one line.
 absl::StatusOr<PolicyChoice> ParsePolicyChoice(const std::string& text);
 
 }  // namespace tokamak::daemon

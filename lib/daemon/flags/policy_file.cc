@@ -32,7 +32,7 @@ absl::StatusOr<json> ParseJson(absl::string_view text) {
   }
 }
 
-// Returns the text of `key`, empty if missing; kInvalidArgument: it is no short text.
+// Returns "" if missing; kInvalidArgument: no short text.
 absl::StatusOr<std::string> TextIn(const json& object, const char* key, absl::string_view place) {
   if (!object.contains(key)) return std::string();
   const json& value = object[key];
@@ -112,7 +112,6 @@ absl::StatusOr<PolicyMeasurement> MeasurementOf(const json& measured) {
 
 double Microseconds(double seconds) { return std::round(seconds * 1e9) / 1e3; }
 
-// Returns the sample below which `part` of the sorted samples lie.
 double Quantile(const std::vector<double>& sorted, double part) {
   return sorted[std::min(sorted.size() - 1, static_cast<size_t>(part * static_cast<double>(sorted.size())))];
 }

@@ -10,9 +10,8 @@
 //    "measured": {"date": "2026-01-31T12:00:00Z", "puller": {...}, "holder": {...}, ...}
 //  }
 //
-// "up_to" is in bytes, or a text as "40KiB"; the last step has none. "measured" is for people and
-// optional: only its date and ends are read. All keys: docs/tuning.md. The caller reads and writes
-// the files.
+// "up_to": bytes, or "40KiB"; not in the last step. "measured" is optional: only its date and ends
+// are read. All keys: docs/tuning.md.
 #pragma once
 
 #include <cstddef>
@@ -28,10 +27,10 @@
 
 namespace tokamak::daemon {
 
-// Bytes; `tok tune` writes some 10 KB.
+// Bytes; usual: 10 KB.
 constexpr size_t kMaxPolicyFile = 1024 * 1024;
 
-// Bytes of each text.
+// Bytes.
 constexpr size_t kMaxPolicyText = 256;
 
 struct LinkEnd {
@@ -42,8 +41,7 @@ struct LinkEnd {
 struct PolicyMeasurement {
   std::string date;  // ISO 8601, UTC
   LinkEnd puller, holder;
-  // The rest is not read again.
-  double seconds = 0;  // duration of the measurement
+  double seconds = 0;  // of the measurement
   std::vector<transport::SizeTimes> times;
   std::vector<transport::Crossover> crossovers;
 };
@@ -53,7 +51,7 @@ struct PolicyFile {
   std::optional<PolicyMeasurement> measured;
 };
 
-// kInvalidArgument: one line about what is wrong, and where.
+// kInvalidArgument: one line, with the place.
 absl::StatusOr<PolicyFile> ParsePolicyFile(absl::string_view text);
 
 std::string FormatPolicyFile(const PolicyFile& file);

@@ -1,7 +1,6 @@
 // The flags of tokd for a directory in Redis: --redis-...
 //
-// Passwords come from files, or from variables that are no flags (kRedisVariables): flags can be
-// read on the command line and with --print-config.
+// Passwords come from files, or from variables that are no flags: --print-config and ps show flags.
 #pragma once
 
 #include <array>
@@ -17,7 +16,7 @@ constexpr char kPasswordVariable[] = "TOKD_REDIS_PASSWORD";
 constexpr char kSentinelPasswordVariable[] = "TOKD_REDIS_SENTINEL_PASSWORD";
 constexpr std::array<const char*, 2> kRedisVariables = {kPasswordVariable, kSentinelPasswordVariable};
 
-// As given, unchecked.
+// Unchecked.
 struct RedisTexts {
   std::string prefix = "tokamak";
   std::string password_file, sentinel_user, sentinel_password_file;
@@ -26,11 +25,10 @@ struct RedisTexts {
 };
 void AddRedisFlags(CLI::App& app, RedisTexts& texts);
 
-// Adds flags and environment to `options`, whose target is set, and checks them. Each error begins
-// with the wrong flag.
+// Adds flags and environment to `options`, whose target is set. An error begins with the flag.
 absl::Status TakeRedisFlags(const RedisTexts& texts, directory::redis::Options& options);
 
-// For other directories: an error names the flag that is out of place.
+// With another directory; an error names the flag.
 absl::Status CheckNoRedisFlags(const RedisTexts& texts);
 
 }  // namespace tokamak::daemon

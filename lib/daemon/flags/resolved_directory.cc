@@ -8,7 +8,7 @@
 namespace tokamak::daemon {
 namespace {
 
-// Interval of checks whether the node answers, and delay after a failed look-up.
+// Interval of checks, and delay after a failed look-up.
 constexpr base::Duration kLookEvery = base::Seconds(1);
 
 }  // namespace
@@ -24,7 +24,7 @@ ResolvedDirectory::ResolvedDirectory(base::EventLoop& loop, node::EngineLink& li
 }
 
 void ResolvedDirectory::LookLater(base::Duration after) {
-  // Spread, so that not all nodes look at once.
+  // Spreads the nodes' look-ups.
   const auto drawn = static_cast<int64_t>(random_.Below(static_cast<uint64_t>(after.picoseconds() / 2)));
   look_ = loop_.RunAfter(after - base::Duration::Picoseconds(drawn), [this] { Look(); });
 }
@@ -43,7 +43,7 @@ void ResolvedDirectory::Found(const absl::StatusOr<os::NameLookup::Addresses>& a
   }
   if (!addresses.ok()) return;
   absl::StatusOr<verbs::Address> address = verbs::Address::Parse((*addresses)[turn_++ % addresses->size()]);
-  if (!address.ok()) return;  // of a kind that verbs cannot name; the next turn has another
+  if (!address.ok()) return;  // unknown to verbs; the next turn has another
   address->port = server_.port;
   asked_.MoveTo(*address);
 }

@@ -1,7 +1,7 @@
-// ResolvedDirectory is another node's directory, known by its host name: it looks the name up, and
-// again while the node does not answer.
+// ResolvedDirectory is another node's directory, known by its host name, which is looked up again
+// while the node does not answer.
 //
-// After each unanswered call it tries the next of several addresses. Thread rule: the control loop.
+// Each unanswered call tries the next of several addresses. Thread rule: the control loop.
 #pragma once
 
 #include "lib/base/random.h"
@@ -31,7 +31,7 @@ class ResolvedDirectory final : public node::DirectoryHost {
   node::AskedDirectory asked_;
   os::NameLookup names_;
   std::string trouble_;  // logged last
-  uint64_t turn_ = 0;    // counts through its addresses
+  uint64_t turn_ = 0;
   base::Pending lookup_;
   base::Timer look_;
 };

@@ -24,7 +24,6 @@ void AddFlagsOf(const CLI::App& app, std::vector<std::string>& names) {
   }
 }
 
-// Returns the commands that have the flag.
 std::vector<std::string> CommandsWith(const CLI::App& app, const std::string& flag) {
   std::vector<std::string> names;
   for (const CLI::App* const command : app.get_subcommands({})) {

@@ -7,7 +7,7 @@
 
 namespace tokamak::daemon {
 
-// `error`: thrown by `app` in parsing. Ends with how to get help.
+// `error`: thrown by `app` in parsing.
 std::string ExplainWrongFlags(const CLI::App& app, const CLI::ParseError& error);
 
 }  // namespace tokamak::daemon

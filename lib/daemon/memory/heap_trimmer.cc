@@ -1,6 +1,6 @@
 #include "lib/daemon/memory/heap_trimmer.h"
 
-// tcmalloc's, if linked. (gperftools/malloc_extension_c.h)
+// tcmalloc's, if linked (gperftools/malloc_extension_c.h).
 extern "C" {
 int MallocExtension_GetNumericProperty(const char* property, size_t* value) __attribute__((weak));
 void MallocExtension_ReleaseToSystem(size_t bytes) __attribute__((weak));

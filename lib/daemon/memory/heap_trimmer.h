@@ -1,10 +1,8 @@
-// HeapTrimmer gives free heap memory back to the system. tcmalloc keeps it for later, and a daemon
-// would stay as large as in its busiest moment, e.g. when its directory was away.
+// HeapTrimmer gives free heap memory back to the system. tcmalloc keeps it, and a daemon would stay
+// as large as in its busiest moment.
 //
-// It works in steps, since all threads that want pages of the heap wait meanwhile, and leaves some,
-// which is soon needed again. A free span goes as a whole.
-//
-// With another allocator (a sanitizer's) it does nothing. Thread rule: its loop's.
+// In steps, as all threads in need of pages wait meanwhile; a free span goes as a whole. No-op with
+// another allocator (a sanitizer's). Thread rule: its loop's.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +21,7 @@ class HeapTrimmer final {
   // `loop` must outlive it.
   explicit HeapTrimmer(base::EventLoop& loop);
 
-  // Returns the unused bytes that the heap has from the system; 0 with another allocator.
+  // Returns the unused bytes held; 0 with another allocator.
   static size_t Free();
 
  private:

@@ -8,10 +8,9 @@
 namespace tokamak::daemon {
 namespace {
 
-// The last page, 1 GiB on some machines, may waste at most an eighth of the requested size.
+// The last page, up to 1 GiB, may waste an eighth of the requested size.
 constexpr uint64_t kWasteFraction = 8;
 
-// Gives the memory back if touching fails.
 absl::StatusOr<os::SharedMemory> Open(uint64_t size, bool huge_pages, const TouchMemory& touch,
                                       const MemorySystem& system) {
   os::SharedMemoryOptions options;
@@ -51,7 +50,7 @@ absl::StatusOr<StoreMemory> OpenStoreMemory(uint64_t size, HugePagesChoice choic
       return StoreMemory{*std::move(memory), std::move(pages)};
     }
     if (choice == HugePagesChoice::kAlways || absl::IsCancelled(memory.status())) return memory.status();
-    why = std::string(memory.status().message());  // others took them meanwhile
+    why = std::string(memory.status().message());  // others took them
   }
   auto memory = Open(size, /*huge_pages=*/false, touch, system);
   if (!memory.ok()) return memory.status();

@@ -1,8 +1,8 @@
-// Opens the store's memory: in huge pages if enough are free and no flag forbids it, with a line
-// for the log that says which and why.
+// Opens the store's memory: in huge pages if enough are free and no flag forbids it, with the
+// reason for the log.
 //
-// Free huge pages may be unavailable when touched, if a control group bounds them: so the memory is
-// touched first, and ordinary pages are the fallback.
+// A control group may deny free huge pages on touch: memory is touched first, with ordinary pages
+// as the fallback.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,7 @@ enum class HugePagesChoice : uint8_t {
   kNever,
 };
 
-// Returns why ordinary pages are better for a store of `size` bytes with these free huge pages;
-// empty: they are not. `touched`: at once.
+// Returns why ordinary pages suit a store of `size` bytes; empty: they do not. `touched`: at once.
 std::string WhyOrdinaryPages(uint64_t size, const os::HugePages& pages, bool touched);
 
 struct StoreMemory {
@@ -31,10 +30,9 @@ struct StoreMemory {
   std::string pages;  // for the log: which and why
 };
 
-// Touches new memory; null: it is touched on use. kCancelled: the daemon shall not start.
+// Touches new memory; null: on use. kCancelled: ends the start.
 using TouchMemory = std::function<absl::Status(const os::SharedMemory& memory)>;
 
-// The system's calls; tests have their own.
 struct MemorySystem {
   std::function<os::HugePages()> huge_pages = [] { return os::FreeHugePages(); };
   std::function<absl::StatusOr<os::SharedMemory>(uint64_t size, const os::SharedMemoryOptions& options)> create =
@@ -43,7 +41,7 @@ struct MemorySystem {
       };
 };
 
-// Errors as os::SharedMemory::Create, and as `touch`.
+// Errors of os::SharedMemory::Create and `touch`.
 absl::StatusOr<StoreMemory> OpenStoreMemory(uint64_t size, HugePagesChoice choice, const TouchMemory& touch,
                                             const MemorySystem& system = {});
 

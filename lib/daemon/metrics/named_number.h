@@ -7,7 +7,7 @@
 namespace tokamak::daemon {
 
 struct NamedNumber {
-  std::string name;  // unit last: store_used_bytes; totals since the start end in _total
+  std::string name;  // unit last: store_used_bytes; _total: since the start
   uint64_t value = 0;
 };
 

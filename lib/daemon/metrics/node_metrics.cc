@@ -24,7 +24,7 @@ constexpr bool kOnlyStat = true;
 
 constexpr MetricValue Whole(uint64_t value) { return {value, static_cast<double>(value)}; }
 
-// Returns the member at the end of a path of members.
+// Returns the member at the end of a path.
 template <auto... kPath>
 MetricValue Of(const NodeSnapshot& node) {
   return Whole(static_cast<uint64_t>((node.*....*kPath)));
@@ -127,7 +127,7 @@ constexpr NodeMetric kNodeMetrics[] = {
      "store_evicted_created_here_bytes_total"},
     {"store_creates_refused_total", "Creates refused for want of room.", kCounter,
      OfStore<&Statistics::creates_refused>},
-    // A gauge: the difference between the counts and the objects present, which may fall again.
+    // A gauge: counts less objects present, which may fall again.
     {"store_lost_objects", "Objects gone without abort, delete or eviction: always 0.", kGauge, Lost},
     {"store_lost_objects_total",
      "The former name of store_lost_objects in tok stat.",
@@ -268,7 +268,7 @@ constexpr EngineMetric kEngineMetrics[] = {
     {"adaptive_pulls_total", "Pulls whose protocol the adaptive policy chose.", kCounter,
      OfEngine<&EndpointCounters::adaptive_pulls>},
     {"adaptive_explored_total", "Of these, to explore.", kCounter, OfEngine<&EndpointCounters::adaptive_explored>},
-    // Prometheus' times are in seconds.
+    // Prometheus has seconds.
     {"adaptive_nanoseconds_total",
      "Time of the pulls that the adaptive policy chose for, and that worked.",
      kCounter,
@@ -303,7 +303,6 @@ constexpr bool NamesSayTheType(const Metric<From> (&rows)[kRows]) {
 }
 static_assert(NamesSayTheType(kNodeMetrics) && NamesSayTheType(kEngineMetrics));
 
-// Returns the number of one row, without its owner's additions.
 template <typename From>
 MetricReading Read(const Metric<From>& row, const From& from, const NodeSnapshot& node) {
   const bool named = row.stat != nullptr;
@@ -316,7 +315,7 @@ MetricReading Read(const Metric<From>& row, const From& from, const NodeSnapshot
   return reading;
 }
 
-// Adds the engine: a label at /metrics, a prefix in tok stat.
+// A label at /metrics, a prefix in tok stat.
 MetricReading OfEngineNumber(size_t engine, MetricReading reading) {
   reading.name = absl::StrCat("engine_", reading.name);
   reading.labels.emplace(reading.labels.begin(), "engine", absl::StrCat(engine));
@@ -334,7 +333,7 @@ MetricReading OfRail(size_t rail, uint64_t bytes) {
           Whole(bytes)};
 }
 
-// The counters have the device's own names: the software NIC's, or the kernel's for an RDMA device.
+// Names are the software NIC's, or the kernel's for an RDMA device.
 MetricReading OfDevice(size_t rail, const NamedNumber& number) {
   return {"device_events_total",
           "What a rail's device counts; its name is a label.",

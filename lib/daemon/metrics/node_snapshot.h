@@ -1,7 +1,7 @@
-// NodeSnapshot is a copy of a node's numbers and state at one moment, for the metrics and the page
-// of the cluster.
+// NodeSnapshot is a copy of a node's numbers and state at one moment, for metrics and the cluster's
+// page.
 //
-// The control loop takes it; any thread may read it.
+// Thread rule: taken on the control loop, read anywhere.
 #pragma once
 
 #include <cstdint>
@@ -50,13 +50,12 @@ struct NodeSnapshot {
 
   uint64_t loop_waits = 0;
   std::vector<transport::EndpointCounters> engines;
-  std::vector<std::vector<NamedNumber>> rails;  // each device's counters, by its own names
+  std::vector<std::vector<NamedNumber>> rails;  // each device's counters, by its names
 
-  // Returns why peers and programs should not come here now; empty: they may.
+  // Returns why peers and programs should not come now; empty: they may.
   std::string WhyNotReady() const;
 };
 
-// Fills in the node's part; the rest is the daemon's.
 NodeSnapshot SnapshotOf(const node::Node& node);
 
 }  // namespace tokamak::daemon

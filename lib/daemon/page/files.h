@@ -6,12 +6,12 @@
 namespace tokamak::daemon::page {
 
 struct File {
-  absl::string_view path;  // "/page.js"; index.html is "/"
+  absl::string_view path;  // "/page.js"; index.html: "/"
   const char* type;
   absl::string_view text;
 };
 
-// Returns nullptr if there is none.
+// May be nullptr.
 const File* Find(absl::string_view path);
 
 }  // namespace tokamak::daemon::page

@@ -1,8 +1,7 @@
-// HotObjects finds the most used objects of a store, a page of the store in each task, so that
-// programs do not wait.
+// HotObjects finds the most used objects of a store, a page in each task: programs do not wait.
 //
-// Bound: it looks at the first kMaxSeen objects by id, which is independent of their use: a sample
-// of a larger store. Thread rule: the store's loop.
+// Bound: the first kMaxSeen objects by id, a sample independent of use. Thread rule: the store's
+// loop.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +22,7 @@ class HotObjects final : public base::Handle {
 
   struct Report {
     std::vector<store::StoredObject> objects;  // sealed; most used first
-    uint64_t seen = 0;                         // objects looked at
+    uint64_t seen = 0;                         // looked at
     base::Time now;                            // on the store's loop
   };
   using Done = std::function<void(Report)>;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kLongestHostName = 253;
 
-// Returns the form in which names are compared.
+// For comparison.
 std::string Normal(absl::string_view name) {
   absl::ConsumeSuffix(&name, ".");
   return absl::AsciiStrToLower(name);

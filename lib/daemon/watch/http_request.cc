@@ -15,7 +15,6 @@ bool IsVisible(absl::string_view text) {
                      [](char c) { return absl::ascii_isgraph(static_cast<unsigned char>(c)); });
 }
 
-// Takes the text up to the line's end.
 absl::string_view TakeLine(absl::string_view& text) {
   const size_t end = text.find('\n');
   absl::string_view line = text.substr(0, end);
@@ -24,7 +23,7 @@ absl::string_view TakeLine(absl::string_view& text) {
   return line;
 }
 
-// Returns false if the host is named twice, or readers could disagree whether it is named.
+// False: named twice, or ambiguous.
 bool TakeHost(absl::string_view headers, std::optional<std::string>& host) {
   while (!headers.empty()) {
     const absl::string_view line = TakeLine(headers);
@@ -39,7 +38,7 @@ bool TakeHost(absl::string_view headers, std::optional<std::string>& host) {
   return true;
 }
 
-// Returns nullopt if it is badly encoded or has a 0 byte.
+// nullopt: badly encoded, or a 0 byte.
 std::optional<std::string> DecodePath(absl::string_view text) {
   std::string path;
   for (size_t i = 0; i < text.size(); ++i) {

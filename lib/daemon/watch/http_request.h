@@ -1,8 +1,7 @@
-// HttpRequest is a request of a browser or scraper, parsed from its head (RFC 9112): only the
-// method, the path and the Host count.
+// HttpRequest is a browser's or scraper's request, parsed from its head (RFC 9112) for method, path
+// and Host.
 //
-// The head is untrusted. One that is malformed, or whose path or host two readers could take for
-// two, is refused.
+// Untrusted input: refused if malformed, or if two readers could differ on path or host.
 #pragma once
 
 #include <optional>
@@ -14,14 +13,14 @@ namespace tokamak::daemon {
 
 struct HttpRequest {
   std::string method;
-  std::string path;                 // decoded, from its '/' to the query; without a 0 byte
-  std::optional<std::string> host;  // as given, of visible characters; nullopt: not named
+  std::string path;                 // decoded, from '/' to the query; no 0 byte
+  std::optional<std::string> host;  // as given, visible characters; nullopt: not named
 
-  // `head`: the request line and the headers. nullopt: it is no request.
+  // `head`: request line and headers. nullopt: no request.
   static std::optional<HttpRequest> Parse(absl::string_view head);
 };
 
-// Returns where the head ends in the bytes so far; npos: not yet.
+// Returns the end of the head; npos: not yet come.
 size_t EndOfHead(absl::string_view come);
 
 }  // namespace tokamak::daemon

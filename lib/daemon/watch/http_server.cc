@@ -23,12 +23,12 @@ namespace {
 
 constexpr int kHttpBacklog = 512;
 constexpr int kHttpAcceptsPerTurn = 16;
-// How long a process without free descriptors waits to accept again.
+// Pause without free descriptors.
 constexpr base::Duration kHttpAcceptRetry = base::Milliseconds(100);
 // Bytes shown of a refused Host.
 constexpr size_t kHostShown = 256;
 
-// Pages use only this server's resources, no other page may embed them, and browsers do not cache.
+// Pages use only this server's resources, are not embedded, and not cached.
 constexpr char kHeaders[] =
     "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'\r\n"
@@ -76,19 +76,19 @@ std::string AnswerTo(const HttpRequest& request, const HttpServer::Handler& hand
   return ToBytes(handler(request.path), !is_head);
 }
 
-// As the kernel has it, without the port.
+// As the kernel's, without the port.
 std::string AddressOf(const sockaddr_storage& peer) {
   if (peer.ss_family == AF_INET) {
     const auto& address = reinterpret_cast<const sockaddr_in&>(peer).sin_addr;
     return std::string(reinterpret_cast<const char*>(&address), sizeof(address));
   }
-  // An IPv6 host can choose among its network's 64 bits.
+  // A host chooses among its network's 64 bits.
   const auto& address = reinterpret_cast<const sockaddr_in6&>(peer).sin6_addr;
   const bool is_v4 = IN6_IS_ADDR_V4MAPPED(&address);
   return std::string(reinterpret_cast<const char*>(&address), is_v4 ? sizeof(address) : sizeof(address) / 2);
 }
 
-// Not valid: errno has the reason.
+// Not valid: see errno.
 os::FileDescriptor ListenAt(const base::HostPort& address) {
   addrinfo wanted{};
   wanted.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
@@ -180,7 +180,7 @@ void HttpServer::Accept() {
   }
 }
 
-// Makes room for one more. Returns false if all that count are being answered.
+// False: all that count are being answered.
 bool HttpServer::MakeRoom(const std::string& from) {
   const auto of_it = std::count_if(connections_.begin(), connections_.end(),
                                    [&](const auto& entry) { return entry.second.from == from; });
@@ -198,7 +198,7 @@ void HttpServer::OnEvents(uint64_t number, uint32_t events) {
   const auto found = connections_.find(number);
   if (found == connections_.end()) return;
   Connection& connection = found->second;
-  // The peer has hung up. Its place is freed when its request is done: this bounds the requests.
+  // Hung up: its place is kept until its request ends, which bounds requests.
   if (connection.is_asking) return connection.watch.Reset();
   if (!connection.answer.empty()) return Write(number, connection);
   if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) Read(number, connection);
@@ -251,8 +251,7 @@ void HttpServer::Write(uint64_t number, Connection& connection) {
     }
     connection.answer.erase(0, static_cast<size_t>(sent));
   }
-  // Closed only when the peer has taken all: the kernel might discard unsent bytes if other input
-  // has arrived.
+  // Not closed yet: other input could make the kernel discard unsent bytes.
   connection.is_leaving = true;
   shutdown(connection.socket.get(), SHUT_WR);
   connection.watch.SetEvents(EPOLLIN);

@@ -1,13 +1,12 @@
 // HttpServer answers GET requests at one address, one for each connection (docs/operations.md lists
 // the paths).
 //
-// Clients are untrusted: a request has kRequestDeadline to arrive, its answer as long to be read.
-// An arriving request takes a place but no thread. If all places are taken, or those of one
-// address, the oldest connection without an answer gives way: requests are answered, however many
-// connections are silent.
+// Untrusted clients: kRequestDeadline for a request, and for reading its answer. An arriving
+// request takes a place but no thread. If all places, or an address's, are taken, the oldest
+// connection without an answer gives way: silent ones block nobody.
 //
-// Thread rule: made and dropped by one thread. Connections live on a loop of the server's own; the
-// handler runs on kThreads others, several at once.
+// Thread rule: made and dropped by one thread. Connections live on the server's loop; the handler
+// runs on kThreads others, several at once.
 #pragma once
 
 #include <cstddef>
@@ -42,33 +41,32 @@ class HttpServer final {
   static constexpr size_t kMaxConnections = 128;
   static constexpr size_t kMaxConnectionsOfAddress = 32;
   static_assert(kMaxConnectionsOfAddress < kMaxConnections, "others still get in");
-  static constexpr size_t kMaxRequestBytes = 16384;  // of the request line and its headers
+  static constexpr size_t kMaxRequestBytes = 16384;  // request line and headers
   static constexpr base::Duration kRequestDeadline = base::Seconds(2);
 
-  // Returns the answer for a path, which is decoded and begins with '/'.
+  // `path`: decoded, begins with '/'.
   using Handler = std::function<HttpAnswer(absl::string_view path)>;
 
-  // `address`: an IP address; port 0: any. Requests for a host other than `hosts` are refused. The
-  // error is one line.
+  // `address`: an IP; port 0: any. Refuses hosts other than `hosts`. The error is one line.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const base::HostPort& address,
                                                            std::shared_ptr<const HttpHosts> hosts, Handler handler);
-  // Waits for requests that are being answered.
+  // Waits for requests being answered.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  // The address, with the actual port.
+  // With the actual port.
   const base::HostPort& address() const { return address_; }
   std::string url() const;
 
  private:
   struct Connection {
     os::FileDescriptor socket;
-    std::string from;         // the peer's address, as the kernel has it
-    std::string come;         // bytes of the request so far
-    bool is_asking = false;   // true while the workers have it
-    std::string answer;       // the part not yet sent
-    bool is_leaving = false;  // true if all is sent; further input is ignored
+    std::string from;  // peer's address, as the kernel's
+    std::string come;
+    bool is_asking = false;   // the workers have it
+    std::string answer;       // unsent
+    bool is_leaving = false;  // all sent; input is ignored
     base::Timer deadline;
     os::FdWatch watch;
   };
@@ -86,7 +84,7 @@ class HttpServer final {
   const std::shared_ptr<const HttpHosts> hosts_;
   os::LoopThread thread_;
   const os::FileDescriptor listener_;
-  // From here on the loop's.
+  // The loop's:
   uint64_t last_number_ = 0;
   std::map<uint64_t, Connection> connections_;  // oldest first
   std::unique_ptr<HttpWorkers> workers_;

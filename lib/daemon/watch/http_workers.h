@@ -1,8 +1,8 @@
 // HttpWorkers are the threads that make an HttpServer's answers: making one may wait, and the loop
 // must not.
 //
-// Bound: as many requests wait as the server has connections. Thread rule: made, asked, stopped and
-// dropped on the loop's thread, where the answers come.
+// Bound: the server's connections. Thread rule: made, asked, stopped and dropped on the loop's
+// thread, where the answers come.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,13 @@ namespace tokamak::daemon {
 
 class HttpWorkers final {
  public:
-  // Returns all bytes to send for a request; runs on any of the threads.
+  // Returns all bytes to send; runs on any of the threads.
   using Make = std::function<std::string(const HttpRequest& request)>;
   // Takes the answer to request `number`, on the loop.
   using Made = std::function<void(uint64_t number, std::string answer)>;
 
   HttpWorkers(base::EventLoop& loop, int threads, Make make, Made made);
-  // Waits for the answers being made.
+  // Waits for answers being made.
   ~HttpWorkers();
   HttpWorkers(const HttpWorkers&) = delete;
   HttpWorkers& operator=(const HttpWorkers&) = delete;

@@ -20,7 +20,7 @@ class JsonLog final : public base::LogSink {
   JsonLog(const JsonLog&) = delete;
   JsonLog& operator=(const JsonLog&) = delete;
 
-  // Returns a line of the log, without its end, for use elsewhere.
+  // Returns a line of the log, without its end.
   std::string Line(const std::string& level, const std::string& source, const std::string& message) const;
 
   void Write(const base::LogLine& line) override;

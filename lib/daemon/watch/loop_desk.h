@@ -1,9 +1,9 @@
 // LoopDesk has an event loop answer the questions of other threads, which wait at most until a
 // deadline.
 //
-// Only the loop touches its objects: the answer is a copy. A question whose asker has gone ends by
-// itself, or with the desk. Bound: kMaxQuestions wait at once; beyond, and from Close on, there is
-// no answer. Thread rule: made, closed and dropped on the loop's thread; Ask from any other.
+// The answer is a copy. A question whose asker has gone ends by itself, or with the desk. Bound:
+// kMaxQuestions wait; beyond, and from Close on, there is no answer. Thread rule: made, closed and
+// dropped on the loop's thread; Ask from any other.
 #pragma once
 
 #include <chrono>
@@ -32,8 +32,8 @@ class LoopDesk final {
   LoopDesk(const LoopDesk&) = delete;
   LoopDesk& operator=(const LoopDesk&) = delete;
 
-  // Runs `question` on the loop and returns the answer that it gives to its argument, once, at once
-  // or later; keeps its result until then. nullopt: no answer within `deadline`.
+  // Runs `question` on the loop and returns the answer given, once, now or later, to its argument;
+  // keeps its result until then. nullopt: no answer within `deadline`.
   template <typename Answer>
   std::optional<Answer> Ask(std::function<base::Pending(std::function<void(Answer)>)> question,
                             std::chrono::milliseconds deadline) {
@@ -49,7 +49,7 @@ class LoopDesk final {
     return std::move(*slot);
   }
 
-  // Ends: askers that wait get no answer.
+  // Waiting askers get no answer.
   void Close() {
     running_.clear();
     const base::MutexLock lock(mutex_);
@@ -61,7 +61,7 @@ class LoopDesk final {
  private:
   struct Question {
     std::function<base::Pending(const std::function<void()>& answered)> begin;
-    bool answered = false;  // guarded by the desk's mutex_, which clang cannot see here
+    bool answered = false;  // guarded by mutex_, unseen by clang
   };
 
   bool Await(const std::shared_ptr<Question>& question, std::chrono::milliseconds deadline) {
@@ -102,11 +102,11 @@ class LoopDesk final {
 
   const std::unique_ptr<base::Signal> asked_;
   std::map<uint64_t, base::Pending> running_;  // the loop's
-  uint64_t last_number_ = 0;                   // the loop's
+  uint64_t last_number_ = 0;                   // likewise
   base::Mutex mutex_;
   base::CondVar ended_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
-  size_t open_ ABSL_GUARDED_BY(mutex_) = 0;  // not yet answered
+  size_t open_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::shared_ptr<Question>> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -48,7 +48,7 @@ ClientMetric Series(const node::GetLatency::Histogram& histogram, Labels labels)
   for (size_t i = 0; i < histogram.counts.size(); ++i) {
     count += histogram.counts[i];
     if (i == node::GetLatency::kTimeBounds.size()) break;  // the last has no bound
-    // Divided, not multiplied: then 0.0001 is the nearest number, and printed so.
+    // Division gives the nearest number: 0.0001 prints so.
     const double bound = static_cast<double>(node::GetLatency::kTimeBounds[i].picoseconds()) / 1e12;
     series.histogram.bucket.push_back({count, bound});
   }
@@ -57,7 +57,7 @@ ClientMetric Series(const node::GetLatency::Histogram& histogram, Labels labels)
   return series;
 }
 
-// Not in the table: it consists of labels.
+// Labels, not in the table.
 MetricFamily NodeInfoFamily(const NodeSnapshot& node) {
   MetricFamily family = Family(PrometheusType::Gauge, "node_info", "1; the node's name and devices are labels.");
   family.metric.push_back(Series(family.type, 1, {{"node", node.node}, {"device", node.device}}));
@@ -85,7 +85,7 @@ PrometheusType TypeOf(const MetricReading& reading) {
 
 std::string MetricsText(const NodeSnapshot& snapshot) {
   std::vector<MetricFamily> families = {NodeInfoFamily(snapshot), GetDurationFamily(snapshot.latency)};
-  std::map<std::string, size_t> places;  // in `families`; the engines share theirs
+  std::map<std::string, size_t> places;  // in `families`, shared by engines
   for (const MetricReading& reading : ReadMetrics(snapshot)) {
     if (reading.only_stat) continue;
     const PrometheusType type = TypeOf(reading);

@@ -1,8 +1,7 @@
-// Metrics are a node's numbers as Prometheus reads them. docs/metrics.md explains each, with its
-// labels; a test compares the two.
+// Metrics are a node's numbers as Prometheus reads them (docs/metrics.md, which a test compares).
 //
-// Names begin with "tokamak_" and end with a base unit (seconds, bytes), those of totals with
-// "_total". No label comes from a program or a peer, so their number is bounded.
+// Names begin with "tokamak_" and end with a base unit, totals with "_total". No label comes from a
+// program or a peer: their number is bounded.
 #pragma once
 
 #include <string>

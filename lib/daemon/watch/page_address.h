@@ -9,18 +9,17 @@
 
 namespace tokamak::daemon {
 
-// Returns the address that a node with its page at `http` and an engine at `engine` gives to
-// others: a page at every address of the machine is at the engine's as well.
+// Returns the page's address for others; for a page at every address of the machine the engine's.
 std::string PageForOthers(const base::HostPort& http, const verbs::Address& engine);
 
-// A node's addresses, as it reports them; `page` empty: none.
+// As a node reports them; `page` empty: none.
 struct PagePlace {
   absl::string_view page;
   absl::string_view engine;
 };
 
-// Returns the link from the page of `own` to that of `other`; empty: not reachable from there. A
-// loopback address means another page on each machine.
+// Returns the link from the page of `own`; empty: unreachable. Loopback addresses differ by
+// machine.
 std::string LinkToPage(const PagePlace& other, const PagePlace& own);
 
 }  // namespace tokamak::daemon

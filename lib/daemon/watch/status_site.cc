@@ -27,7 +27,7 @@ HttpAnswer NoAnswer() {
   return Unavailable(absl::StrCat("the control loop did not answer within ", StatusSite::kDeadline.count(), " ms"));
 }
 
-// Texts of programs and peers may be invalid UTF-8.
+// Programs' and peers' texts may be invalid UTF-8.
 HttpAnswer Json(const json& value) {
   return {200, "application/json", value.dump(-1, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace)};
 }
@@ -37,7 +37,7 @@ HttpAnswer Readiness(const NodeSnapshot& node) {
   return why.empty() ? HttpAnswer{200, "text/plain; charset=utf-8", "ready\n"} : Unavailable(why);
 }
 
-// The table's numbers of the store, without the prefix "store_".
+// The store's rows, without "store_".
 json StoreToJson(const NodeSnapshot& node) {
   constexpr absl::string_view kPrefix = "store_";
   json store = json::object();
@@ -50,7 +50,6 @@ json StoreToJson(const NodeSnapshot& node) {
   return store;
 }
 
-// Sums by protocol over all engines.
 json Sum(const NodeSnapshot& node, base::Counter (transport::EndpointCounters::*counters)[4]) {
   using transport::Protocol;
   json sums = json::object();
@@ -198,7 +197,7 @@ HttpAnswer StatusSite::Nodes() {
   return Json(ToJson(answer->view, answer->self));
 }
 
-// Requests during a look wait for its result.
+// Requests during a look share its result.
 HttpAnswer StatusSite::Objects() {
   const base::MutexLock lock(mutex_);
   const auto now = std::chrono::steady_clock::now();

@@ -1,12 +1,12 @@
-// StatusSite is the content of --http: a node's metrics, its health, and a page of the cluster with
-// the JSON behind it. It is read-only.
+// StatusSite is the content of --http, read-only: a node's metrics, its health, and a page of the
+// cluster with its JSON.
 //
 //  /metrics   Prometheus' text              /healthz  200: the control loop turns
 //  /          the page of the cluster       /readyz   200: in the cluster, and not draining
 //  /api/node, /api/nodes, /api/objects      the page's data, as JSON
 //
-// It asks the control loop (loop_desk.h) and formats on the asking thread, so that a scrape costs
-// the loop one copy of its numbers. Thread rule: Get on any thread, several at once.
+// Asks the control loop (loop_desk.h) for one copy of its numbers, formats on the asking thread.
+// Thread rule: Get on any thread, several at once.
 #pragma once
 
 #include <chrono>
@@ -30,9 +30,9 @@ namespace tokamak::daemon {
 
 class StatusSite final {
  public:
-  // Every answer is younger than this; a loop that does not answer within it is unhealthy.
+  // Bounds an answer's age; a slower loop is unhealthy.
   static constexpr std::chrono::milliseconds kDeadline{2000};
-  // One look at the objects serves all requests within this time.
+  // Reuse of one look at the objects.
   static constexpr std::chrono::milliseconds kObjectsAge{2000};
 
   // Run on the control loop.

@@ -1,8 +1,8 @@
-// TraceFile records the phases of this process's gets and pulls and writes them, for Perfetto
-// (ui.perfetto.dev) or chrome://tracing, when it is dropped.
+// TraceFile records the phases of this process's gets and pulls and, when dropped, writes them for
+// Perfetto (ui.perfetto.dev) or chrome://tracing.
 //
-// Bound: the first kMaxPhases phases of a life, some 40 bytes each; later ones count only in the
-// totals, and a line of the log says so.
+// Bound: a life's first kMaxPhases phases, some 40 bytes each; later ones count in the totals, with
+// a line in the log.
 #pragma once
 
 #include <fstream>

@@ -1,7 +1,7 @@
-// CallRouter share one call channel between nodes: a request's first byte names its service.
+// CallRouter shares one call channel between nodes: a request's first byte names its service.
 //
-// A peer's request is untrusted: an unknown service, or none, gets an empty reply. A service
-// returns its work on the answer, see transport::CallHandler. Thread rule: the node's control loop.
+// Untrusted input: an unknown service, or none, gets an empty reply. A service returns its work on
+// the answer, see transport::CallHandler. Thread rule: the control loop.
 #pragma once
 
 #include <array>
@@ -18,11 +18,10 @@ namespace tokamak::node {
 enum class Service : uint8_t { kDirectory = 1, kObjects = 2, kNumbers = 3 };
 constexpr size_t kServices = 4;
 
-// The directory's requests from kind 1 to this, with which a node announces its life and its
-// objects (docs/directory.md).
+// The last of the directory's request kinds, from 1, that announce a node's life and objects
+// (docs/directory.md).
 constexpr uint8_t kLastKindOfOwnLife = 3;
 
-// True for a request of those kinds: they are refused last.
 inline bool IsOfOwnLife(absl::Span<const uint8_t> request) {
   return request.size() >= 2 && request[0] == static_cast<uint8_t>(Service::kDirectory) && request[1] >= 1 &&
          request[1] <= kLastKindOfOwnLife;
@@ -35,7 +34,7 @@ class CallRouter final {
 
   void Register(Service service, Handler handler) { handlers_[static_cast<size_t>(service)] = std::move(handler); }
 
-  // Serves a peer's request, service byte included.
+  // Requires the service byte in `request`.
   base::Pending Handle(absl::Span<const uint8_t> request, Reply reply) const {
     if (request.empty() || request[0] >= kServices || handlers_[request[0]] == nullptr) {
       reply({});
@@ -48,7 +47,6 @@ class CallRouter final {
   std::array<Handler, kServices> handlers_;
 };
 
-// Calls one service of the peers.
 class ServiceCaller final : public transport::Caller {
  public:
   // `caller` must outlive it.
@@ -69,7 +67,7 @@ class ServiceCaller final : public transport::Caller {
   }
 
  private:
-  static constexpr size_t kUsualRequest = 128;  // bytes that need no allocation
+  static constexpr size_t kUsualRequest = 128;  // bytes without an allocation
 
   transport::Caller& caller_;
   const Service service_;

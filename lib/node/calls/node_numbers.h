@@ -1,11 +1,11 @@
-// NodeNumbers is what a node reports of itself to others: some of its numbers by name, and where
-// its page is.
+// NodeNumbers is what a node reports of itself to others: some numbers by name, and where its page
+// is.
 //
 //   on the wire, service kNumbers:
 //   (nothing)   -> page text  [name text  value u64]
 //
-// A peer's answer is untrusted: decoded, it is short and has no characters that a terminal or a
-// page may interpret.
+// Untrusted input: decoded, it is short and has no characters that a terminal or a page may
+// interpret.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ struct NodeNumbers {
   static constexpr size_t kMaxName = 48;     // bytes
   static constexpr size_t kMaxPage = 64;     // bytes
 
-  std::string page;  // where the node answers HTTP, "10.0.0.1:9464"; empty: nowhere
+  std::string page;  // HTTP address, "10.0.0.1:9464"; empty: none
   std::vector<NodeNumber> numbers;
 
   static std::vector<uint8_t> Encode(const NodeNumbers& numbers);

@@ -11,7 +11,7 @@ namespace tokamak::node {
 
 namespace {
 
-constexpr size_t kMaxAddress = 64;                // bytes of text
+constexpr size_t kMaxAddress = 64;                // bytes
 constexpr uint64_t kMaxGoodFor = 86'400'000'000;  // microseconds: a day
 constexpr uint64_t kMaxTimeout = 86'400'000'000;  // microseconds: a day
 constexpr auto kLastKeepAnswer = static_cast<uint8_t>(KeepAnswer::kLeaving);
@@ -29,7 +29,7 @@ base::ObjectVersion ReadVersion(base::Reader& reader) {
   return version;
 }
 
-// Returns false if no content has this generation.
+// False: no content has this generation.
 bool ReadContent(base::Reader& reader, base::ObjectVersion* version) {
   *version = ReadVersion(reader);
   return version->generation != base::kNoGeneration;
@@ -46,7 +46,6 @@ std::vector<base::ObjectVersion> ReadVersions(base::Reader& reader, size_t most)
   return versions;
 }
 
-// Returns false if it is no address.
 bool ReadAddress(base::Reader& reader, verbs::Address* address) {
   const absl::StatusOr<verbs::Address> parsed = verbs::Address::Parse(reader.Text(kMaxAddress));
   if (parsed.ok()) *address = *parsed;
@@ -57,13 +56,13 @@ void WriteGoodFor(base::Writer& writer, base::Duration good_for) {
   writer.Integer(std::min(static_cast<uint64_t>(good_for.microseconds()), kMaxGoodFor));
 }
 
-// Returns zero if there is no such time.
+// Zero: out of bounds.
 base::Duration ReadGoodFor(base::Reader& reader) {
   const auto microseconds = reader.Integer<uint64_t>();
   return microseconds > kMaxGoodFor ? base::Duration() : base::Microseconds(static_cast<int64_t>(microseconds));
 }
 
-// ---- the fields of each request, written and read; false: no such request
+// ---- the fields of each request; false: malformed
 
 void Write(base::Writer& writer, const DropRequest& request) { WriteVersion(writer, request.version); }
 bool Read(base::Reader& reader, DropRequest* request) { return ReadContent(reader, &request->version); }
@@ -168,7 +167,7 @@ std::optional<ObjectRequest> DecodeRequest(absl::Span<const uint8_t> bytes) {
     case ObjectCall::kHowFar:
       return ReadAll<HowFarRequest>(reader);
   }
-  return std::nullopt;  // no call, or one of a later release
+  return std::nullopt;  // unknown, or of a later release
 }
 
 std::vector<uint8_t> EncodeDropAnswer(bool had_it) { return {static_cast<uint8_t>(had_it ? 2 : 1)}; }

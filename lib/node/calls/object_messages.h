@@ -1,12 +1,12 @@
-// Calls of the service kObjects, which nodes make about objects, and their answers, as bytes
-// (docs/directory.md has them in one table).
+// Calls between nodes about objects, service kObjects, and their answers, as bytes
+// (docs/directory.md has the table).
 //
 //  request   call 1 | the call's fields
 //  answer    the call's fields; none if the request is malformed
 //
-// Both are untrusted. Integers are little-endian; texts have a 32-bit length before them, lists a
-// 32-bit count.
-// Law: the first byte alone decides which call a request is.
+// Untrusted. Integers are little-endian; texts have a 32-bit length before them, lists a 32-bit
+// count.
+// Law: the first byte alone decides the call.
 #pragma once
 
 #include <cstddef>
@@ -41,14 +41,14 @@ constexpr size_t kVersionSize = base::ObjectId::kSize + sizeof(base::Generation)
 
 // ---- requests
 
-// A content was deleted: drops it, and answers when the copies that the peer vouches for are gone.
+// Drops a deleted content; answers when the copies that the peer vouches for are gone.
 struct DropRequest {
   static constexpr ObjectCall kCall = ObjectCall::kDrop;
 
   base::ObjectVersion version;
 };
 
-// Asks the peer to keep the object, for a node that leaves (object_keep.h).
+// Asks the peer to keep the object, for a leaving node (object_keep.h).
 struct KeepRequest {
   static constexpr ObjectCall kCall = ObjectCall::kKeep;
 
@@ -59,7 +59,7 @@ struct KeepRequest {
   uint64_t total_size() const { return data_size + metadata_size; }
 };
 
-// Asks how much has come of each of these, which the peer was asked to keep.
+// Asks how much has come of each object that the peer was asked to keep.
 struct HowFarRequest {
   static constexpr ObjectCall kCall = ObjectCall::kHowFar;
   static constexpr size_t kMaxAskedAbout = 64;
@@ -75,15 +75,15 @@ struct VouchRequest {
   verbs::Address node;  // an engine of the asking node
 };
 
-// The same before there is a copy: a small object, whose contents come with the answer.
+// The same without a copy yet: a small object, whose contents come with the answer.
 struct BringRequest {
   static constexpr ObjectCall kCall = ObjectCall::kBring;
 
   base::ObjectVersion version;
-  verbs::Address node;  // an engine of the asking node
+  verbs::Address node;
 };
 
-// A content was deleted: drops a copy that the asking node has vouched for.
+// Drops a copy of a deleted content that the asking node has vouched for.
 struct DropCopyRequest {
   static constexpr ObjectCall kCall = ObjectCall::kDropCopy;
   static constexpr size_t kMaxNamed = 128;  // nodes that an answer names
@@ -91,8 +91,8 @@ struct DropCopyRequest {
   base::ObjectVersion version;
 };
 
-// Asks for several small objects, whose contents come with the answer (bundles.h). Names at least
-// one, and each once.
+// Asks for several small objects, at least one, each once; the answer holds their contents
+// (bundles.h).
 struct BringAllRequest {
   static constexpr ObjectCall kCall = ObjectCall::kBringAll;
   static constexpr size_t kMaxObjects = 256;
@@ -113,38 +113,37 @@ struct PushRequest {
 using ObjectRequest = std::variant<DropRequest, KeepRequest, VouchRequest, DropCopyRequest, BringRequest,
                                    BringAllRequest, PushRequest, HowFarRequest>;
 
-// Requires a request within its bounds.
+// Requires bounds kept.
 std::vector<uint8_t> EncodeRequest(const ObjectRequest& request);
-// nullopt: malformed.
 std::optional<ObjectRequest> DecodeRequest(absl::Span<const uint8_t> bytes);
 
-// ---- answers; a decoder returns nullopt for malformed bytes
+// ---- answers; nullopt: malformed
 
-// True if the peer had the content. Any single byte confirms that it is gone.
+// True if the peer had the content; any single byte confirms that it is gone.
 std::vector<uint8_t> EncodeDropAnswer(bool had_it);
 std::optional<bool> DecodeDropAnswer(absl::Span<const uint8_t> bytes);
 
 enum class KeepAnswer : uint8_t {
   kKept = 1,
   kNoRoom = 2,
-  kInUse = 3,    // the id has another content, or a program is creating or still reading one
-  kGone = 4,     // as far as the peer knows it was deleted, or nobody has it
-  kLater = 5,    // the directory, or a holder, could not be asked
-  kLeaving = 6,  // the peer leaves, too
+  kInUse = 3,  // the id has another content, or a program creates or still reads one
+  kGone = 4,   // known as deleted, or without a holder
+  kLater = 5,  // the directory, or a holder, could not be asked
+  kLeaving = 6,
 };
 std::vector<uint8_t> EncodeKeepAnswer(KeepAnswer answer);
 std::optional<KeepAnswer> DecodeKeepAnswer(absl::Span<const uint8_t> bytes);
 
-// Bytes that have come, of each object in the order asked; decoding: of `count` objects.
+// Bytes come of each object in the order asked; decoding: of `count`.
 std::vector<uint8_t> EncodeHowFarAnswer(absl::Span<const uint64_t> bytes_come);
 std::optional<std::vector<uint64_t>> DecodeHowFarAnswer(absl::Span<const uint8_t> bytes, size_t count);
 
-// How long, from the request, the copy may stay unless the directory knows it by then; nullopt: the
-// peer does not vouch for it.
+// Time from the request that the copy may stay unentered in the directory; nullopt: not vouched
+// for.
 std::vector<uint8_t> EncodeVouchAnswer(std::optional<base::Duration> good_for);
 std::optional<base::Duration> DecodeVouchAnswer(absl::Span<const uint8_t> bytes);
 
-// An engine of each node that may have a copy for which the peer vouches.
+// One engine of each node with a vouched copy.
 std::vector<uint8_t> EncodeDropCopyAnswer(absl::Span<const verbs::Address> nodes);
 std::optional<std::vector<verbs::Address>> DecodeDropCopyAnswer(absl::Span<const uint8_t> bytes);
 
@@ -154,13 +153,13 @@ struct BringAnswer {
   base::Duration good_for;  // as in a Vouch's answer
   uint64_t data_size = 0;
   uint64_t metadata_size = 0;
-  absl::Span<const uint8_t> contents;  // data and then metadata; decoded: in the answer's bytes
+  absl::Span<const uint8_t> contents;  // data, then metadata; decoded: in the answer
 };
-// nullopt: the peer does not bring it.
+// nullopt: not brought.
 std::vector<uint8_t> EncodeBringAnswer(const std::optional<BringAnswer>& answer);
 std::optional<BringAnswer> DecodeBringAnswer(absl::Span<const uint8_t> bytes);
 
-// The answer to a BringAll, written object by object in the order asked.
+// Answer to a BringAll, written in the order asked.
 class BringAllAnswer final {
  public:
   static constexpr size_t kBesideObjects = 8;                      // bytes of an answer, at most
@@ -168,16 +167,16 @@ class BringAllAnswer final {
 
   explicit BringAllAnswer(size_t objects) { writer_.Integer(static_cast<uint32_t>(objects)); }
 
-  // Adds an object of at most directory::kMaxBrought bytes: data and then metadata.
+  // Adds an object of at most directory::kMaxBrought bytes: data, then metadata.
   void Bring(absl::Span<const uint8_t> contents) { Add(1, contents); }
-  // Adds an object that is not there, or has no room.
+  // Skips an object that is not here, or has no room.
   void LeaveOut() { Add(0, {}); }
 
   size_t size() const { return writer_.size(); }
   std::vector<uint8_t> Take() { return writer_.Take(); }
 
-  // The contents of each of `count` objects, in the answer's bytes. kNotFound: the holder has left
-  // it out. kUnavailable: the answer is malformed there.
+  // Contents of each of `count` objects, within the answer's bytes. kNotFound: left out.
+  // kUnavailable: malformed.
   using Contents = std::vector<absl::StatusOr<absl::Span<const uint8_t>>>;
   static Contents Decode(absl::Span<const uint8_t> bytes, size_t count);
 
@@ -190,8 +189,7 @@ class BringAllAnswer final {
   base::Writer writer_;
 };
 
-// The outcome of each object of a push, in the order asked; decoding: of `count` objects; an
-// unknown code becomes kUnknown.
+// Outcomes in the order asked; decoding: of `count` objects, an unknown code as kUnknown.
 std::vector<uint8_t> EncodePushAnswer(absl::Span<const absl::Status> statuses);
 std::optional<std::vector<absl::StatusCode>> DecodePushAnswer(absl::Span<const uint8_t> bytes, size_t count);
 

@@ -1,16 +1,15 @@
-// Comparison finds where the directory and this node's store differ: objects here that the
-// directory does not know, and objects that it takes this node to hold and are not here.
+// Comparison finds where directory and store differ: objects here unknown to the directory, and
+// objects named there but not here.
 //
 //   Begin --> pages of the store, which the directory verifies
 //         --> pages of what the directory takes this node to hold --> ended
 //
-// A thorough round goes over all of both. Another goes over the whole store, and over at most as
-// many pages of the directory's from where the last round ended: a directory of many nodes looks
-// through everybody's objects for that.
+// A thorough round covers both; another the store, and a few of the directory's pages from where
+// the last round ended, as each is a search through all nodes' objects.
 //
-// Law: a difference that lasts from the beginning of a thorough round to its end is reported.
+// Law: a difference that lasts through a thorough round is reported.
 // Law: no question is asked without room for the differences it may find.
-// Bound: one question is under way. Thread rule: the node's control loop.
+// Bound: one question. Thread rule: the control loop.
 #pragma once
 
 #include <cstddef>
@@ -40,13 +39,13 @@ class Comparison final {
     base::Duration deadline;  // of each question
   };
   struct Callbacks {
-    // The number of differences there is room for. 0: Continue follows when there is room.
+    // Room for differences. 0: Continue follows.
     std::function<size_t()> room;
-    // True if the directory is being told of it anyhow.
+    // True if the directory hears of it anyhow.
     std::function<bool(const base::ObjectVersion&)> is_told;
     // Reports an object that is here (or not), contrary to the directory.
     std::function<void(const base::ObjectVersion&, bool here)> differs;
-    // The round has ended; an error: early, because the directory did not answer.
+    // Ends the round; an error: early, without the directory's answer.
     std::function<void(const absl::Status&)> ended;
   };
 
@@ -54,9 +53,8 @@ class Comparison final {
   Comparison(const Comparison&) = delete;
   Comparison& operator=(const Comparison&) = delete;
 
-  // Begins a round, replacing one under way.
+  // Replaces a round under way.
   void Begin(bool thorough);
-  // Goes on when there may be room again.
   void Continue();
   void Stop();
   bool running() const { return running_; }
@@ -77,7 +75,7 @@ class Comparison final {
   bool waits_for_room_ = false;
   bool store_is_done_ = false;
   std::optional<base::ObjectId> verified_to_;
-  size_t pages_left_ = 0;  // of the directory's, in a round that is not thorough
+  size_t pages_left_ = 0;  // of the directory, unless thorough
   std::string held_after_;
   base::Pending asking_;
   base::Timer next_;

@@ -12,7 +12,7 @@ namespace tokamak::node {
 
 namespace {
 
-// A node fences itself a little before the directory counts it as gone: clocks differ.
+// Fences a little before the directory counts this node as gone: clocks differ.
 base::Duration FenceAfter(const MembershipOptions& options) {
   const base::Duration whole = options.lease + options.grace;
   return whole - whole / 32;
@@ -20,7 +20,6 @@ base::Duration FenceAfter(const MembershipOptions& options) {
 
 }  // namespace
 
-// On the table until dropped or answered.
 class Membership::Confirmation final : public base::Handle {
  public:
   Confirmation(Membership& membership, const base::ObjectVersion& version, base::Duration deadline, StatusCallback done)
@@ -35,7 +34,7 @@ class Membership::Confirmation final : public base::Handle {
     if (!answered_ && !watch_.over()) membership_.confirmations_.erase(version_);
   }
 
-  // Answers a confirmation that is off the table. The call may drop it.
+  // May drop this.
   void Answer(const absl::Status& status) {
     answered_ = true;
     timer_.Cancel();
@@ -128,7 +127,7 @@ void Membership::Renewed(base::Time sent, bool complete, const absl::StatusOr<di
     if (was_silent) LookForLosses();
     fenced_at_ = sent + FenceAfter(options_);
     joined_ = true;
-    told_complete_ = complete && !(reply->entered && returning_);  // else of the directory before
+    told_complete_ = complete && !(reply->entered && returning_);  // else an earlier directory
     mark_ = reply->mark;
     as_of_ = reply->as_of;
     LOG_IF(WARNING, reply->outdated && !outdated_)
@@ -197,7 +196,7 @@ void Membership::Mark(absl::Span<const store::Event> events) {
       const auto dirty = dirty_.find(version);
       const bool was_said =
           dirty != dirty_.end() && (dirty->second->state == Dirty::State::kInFlight || dirty->second->may_be_known);
-      if (fresh_.erase(version) != 0 && !was_said) {  // the directory never knew it
+      if (fresh_.erase(version) != 0 && !was_said) {  // unknown to the directory
         if (dirty != dirty_.end()) Done(*dirty->second);
         Conclude(version, absl::NotFoundError("the object was deleted before the directory knew it"));
         continue;
@@ -217,7 +216,7 @@ void Membership::Recheck(const base::ObjectVersion& version) {
   Flush();
 }
 
-// Returns true if it is noted.
+// True if noted.
 bool Membership::MarkDirty(const base::ObjectVersion& version, bool swept) {
   if (leaving_) return false;
   if (room() == 0 && !IsConfirming(version) && !dirty_.contains(version)) {
@@ -244,11 +243,11 @@ void Membership::Enqueue(Dirty& dirty) {
   (dirty.first ? first_ : queue_).PushBack(&dirty);
 }
 
-// An object that a leaving node handed over stays: there may be no other.
+// Spares objects handed over by a leaving node: there may be no other.
 void Membership::GiveUpUnregistered(const base::ObjectVersion& version) {
   const absl::StatusOr<store::StoredObject> info = store_.Stat(version.id);
   if (!info.ok() || info->origin == store::Origin::kCreatedHere) return;
-  store_.DeleteVersion(version, store::Event::Kind::kEvicted).IgnoreError();  // kNotFound: it is not here
+  store_.DeleteVersion(version, store::Event::Kind::kEvicted).IgnoreError();  // kNotFound: gone
 }
 
 void Membership::Overflow() {
@@ -278,8 +277,7 @@ void Membership::Flush() {
   comparison_.Continue();
 }
 
-// Queues at least one, except at the end and without room, so that there is always one whose end
-// calls for the next page.
+// Queues at least one while there is room and more: its end calls for the next page.
 void Membership::MarkNextPage() {
   const size_t queued_before = queued();
   while (sweeping_ && queued() == queued_before && room() > 0) {
@@ -292,8 +290,8 @@ void Membership::MarkNextPage() {
   }
 }
 
-// Returns the present truth. nullopt: a pull is just bringing it. Does not deny a pull that has
-// come, of which the directory may know only by that until it accepts the announcement.
+// Returns the present truth. nullopt: a pull is bringing it. Does not deny a finished pull, which
+// the directory may know only by its Locate until it accepts the announcement.
 std::optional<directory::Update> Membership::Word(const Dirty& dirty) {
   const base::ObjectVersion& version = dirty.version;
   directory::Update word;
@@ -318,7 +316,6 @@ directory::Standing Membership::StandingOf(const Dirty& dirty) const {
   return dirty.may_be_known ? directory::Standing::kUnanswered : directory::Standing::kNew;
 }
 
-// Returns true if there may be more to send.
 bool Membership::SendBatch() {
   Batch batch;
   absl::InlinedVector<directory::Update, 1> words;
@@ -358,7 +355,7 @@ void Membership::Answered(uint64_t number, const absl::StatusOr<directory::Updat
       Requeue(*said.dirty);
     }
     retry_timer_ = loop_.RunAfter(options_.retry, [this] { Flush(); });
-    if (absl::IsNotFound(statuses.status())) joined_ = false;  // it lost our lease: join again
+    if (absl::IsNotFound(statuses.status())) joined_ = false;  // lease lost: join again
     Suspect();
     return;
   }
@@ -383,7 +380,7 @@ void Membership::Told(Dirty& dirty, bool announced, const absl::Status& status) 
   if (!is_final) {
     BackOff(dirty);
     if (absl::IsFailedPrecondition(status)) Suspect();                 // the update is too old
-    if (absl::IsResourceExhausted(status)) Conclude(version, status);  // no room will appear by the deadline
+    if (absl::IsResourceExhausted(status)) Conclude(version, status);  // no room by the deadline
     return;
   }
   if (dirty.again) {
@@ -476,7 +473,6 @@ Comparison::Callbacks Membership::ComparisonCallbacks() {
   return callbacks;
 }
 
-// Not while updates are under way.
 bool Membership::MayCompare() const {
   return joined_ && !away_ && !sweeping_ && !retry_timer_.armed() && queued() < options_.words_at_once;
 }
@@ -490,7 +486,7 @@ void Membership::DirectoryHasLost() {
   LookForLosses();
 }
 
-// Every node has begun a comparison by half of that.
+// By half of this every node has begun a comparison.
 void Membership::SuspectOthers() { others_may_be_lost_until_ = loop_.Now() + options_.verify_every * 2; }
 
 void Membership::LookForLosses() {
@@ -505,7 +501,7 @@ void Membership::Compare() {
   comparison_.Begin(compares_all_);
 }
 
-// A version that was not noted was not lost.
+// A version not noted was not lost.
 void Membership::Differs(const base::ObjectVersion& version, bool here) {
   if (here && !compares_all_) {
     ++counters_.repaired;

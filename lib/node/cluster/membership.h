@@ -1,28 +1,23 @@
 // Membership keeps this node in the directory, and the directory true about it.
 //
-// It renews the node's lease, announces what the store seals, withdraws what is gone, and carries
-// out the directory's answers: it drops a generation that was deleted or lost its id to another.
-// Updates that an outage prevented are sent later; a directory that forgot us (a restart) gets
-// everything again, a page of the store at a time. From time to time the store is compared with the
-// directory, and differences are sent again.
+// Renews the lease, announces seals, withdraws losses, and drops a generation that the directory
+// reports deleted or without its id. After an outage late updates follow; to a directory that
+// forgot us everything goes again, in pages. Periodic comparisons repair differences.
 //
 //  dirty: queued --> in a batch --> confirmed     in the order in which they became dirty,
 //            ^           |                        but first those to be confirmed
 //            +-- backing off: each for itself
 //
-// Law: one update about a version is under way at a time, and states what was true when it left:
-// the last update is the truth.
-// Law: only Membership speaks for this node's objects. Anyone who finds a stale entry asks its
-// holder to recheck.
-// Law: when lease and grace are over without a renewal the node is fenced: its objects may have
-// been deleted, or their ids given to other contents (docs/consistency.md). It stays fenced until
-// everything was announced again.
-// Law: an update without an answer may have been accepted. Its version stays dirty until an answer
-// has come to what is true then.
+// Law: one update about a version is under way at a time, and states the truth as it left.
+// Law: only Membership speaks for this node's objects; a finder of a stale entry asks the holder to
+// recheck.
+// Law: a node is fenced from the end of lease and grace without a renewal until everything is
+// announced again: its objects may have been deleted, or lost their ids (docs/consistency.md).
+// Law: an update without an answer may have been accepted; its version stays dirty until what is
+// true later is answered.
 // Bound: MembershipOptions::max_dirty versions are dirty at once, plus those to be confirmed.
-// Further ones are not noted: none of them was ever announced, and they are compared with the
-// directory when there is room (comparison.h).
-// Thread rule: the node's control loop.
+// Further ones, never announced, are found by a comparison when there is room (comparison.h).
+// Thread rule: the control loop.
 #pragma once
 
 #include <algorithm>
@@ -54,7 +49,6 @@
 
 namespace tokamak::node {
 
-// Dirty versions at once: see the bound of Membership.
 constexpr size_t kMaxDirty = 65536;
 
 struct MembershipOptions {
@@ -62,18 +56,17 @@ struct MembershipOptions {
   base::Duration grace = base::Seconds(60);
   base::Duration renew = base::Seconds(3);
   base::Duration directory_deadline = base::Seconds(2);
-  base::Duration retry = base::Milliseconds(200);          // after the directory did not answer
-  base::Duration first_back_off = base::Milliseconds(50);  // of one version that was not accepted; then doubled
+  base::Duration retry = base::Milliseconds(200);          // without an answer
+  base::Duration first_back_off = base::Milliseconds(50);  // of a version not accepted; doubles
   base::Duration max_back_off = base::Seconds(5);
   base::Duration verify_every = base::Seconds(30);
-  // Copies wait this long to be announced together: the directory knows already that they are
-  // coming, and where else the object is.
+  // Copies gather this long: the directory knows that they come.
   base::Duration gather_copies = base::Milliseconds(1);
-  // An object created here is announced at once, those created within this time after it together:
-  // else each of a program's small puts would wait for an announcement of its own.
+  // An object created here is announced at once; those within this time after it go together, else
+  // small puts would queue for an announcement each.
   base::Duration gather_announcements = base::Microseconds(250);
-  size_t max_dirty = kMaxDirty;                   // fewer in simulations, which then reach the bound
-  size_t words_at_once = directory::kMaxUpdates;  // in one call; fewer in tests of slow announcing
+  size_t max_dirty = kMaxDirty;                   // fewer in simulations
+  size_t words_at_once = directory::kMaxUpdates;  // in one call; fewer in tests
 };
 
 struct MembershipCounters {
@@ -81,17 +74,17 @@ struct MembershipCounters {
   uint64_t failed_renewals = 0;
   uint64_t announced = 0;
   uint64_t withdrawn = 0;
-  uint64_t refused = 0;           // contents dropped because another had their id
-  uint64_t dropped = 0;           // contents dropped because they were deleted elsewhere
-  uint64_t repaired = 0;          // announcements that the directory had lost
-  uint64_t re_announcements = 0;  // times that everything was announced again
-  uint64_t overflows = 0;         // times that more than max_dirty were dirty, and all was compared
+  uint64_t refused = 0;           // another content had the id
+  uint64_t dropped = 0;           // deleted elsewhere
+  uint64_t repaired = 0;          // announced again
+  uint64_t re_announcements = 0;  // full announcements
+  uint64_t overflows = 0;         // times that dirty versions exceeded max_dirty
 };
 
 class Membership final {
  public:
   static constexpr size_t kBatchesInFlight = 4;
-  static constexpr size_t kNamesAtOnce = 8 * 1024;  // bytes of names that make a call full: it fits in a message
+  static constexpr size_t kNamesAtOnce = 8 * 1024;  // bytes of names that fill a call
 
   using StatusCallback = std::function<void(const absl::Status&)>;
 
@@ -102,77 +95,70 @@ class Membership final {
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
 
-  // Enters the directory and stays in it, trying again after errors; `answered` runs with each
-  // answer until it is in.
+  // Enters the directory and stays in it, retrying; `answered` runs with each answer until it is
+  // in.
   void Start(StatusCallback answered);
 
-  // Ends the lease; `left` runs by the directory deadline. Nothing is renewed or announced
-  // afterwards.
+  // Ends the lease; `left` runs by the directory deadline. No renewal or announcement follows.
   void Leave(StatusCallback left);
 
-  // Sends again whether `version` is here: somebody expected it here and did not find it, or a pull
-  // of it has ended.
+  // Sends again whether `version` is here: it was missed, or a pull of it has ended.
   void Recheck(const base::ObjectVersion& version);
 
-  // Notes that a pull brought `version` here without the directory knowing: announces it as soon as
-  // possible, and drops it unless the directory has accepted it by `until`.
+  // Notes a pulled `version` unknown to the directory: announces it soon, and drops it unless
+  // accepted by `until`.
   void NoteUnregistered(const base::ObjectVersion& version, base::Time until) { unregistered_.Add(version, until); }
 
-  // Announces `version`, in the task that seals it here, and answers when the directory has
-  // accepted it. kAlreadyExists: the directory refused it, and it is dropped. kUnavailable: no
-  // answer by the deadline. Once for each version.
+  // Answers when the directory has accepted `version`; call it in the task that seals it, once.
+  // kAlreadyExists: refused, and dropped. kUnavailable: no answer by the deadline.
   [[nodiscard]] base::Pending Confirm(const base::ObjectVersion& version, base::Duration deadline, StatusCallback done);
 
   bool IsConfirming(const base::ObjectVersion& version) const { return confirmations_.count(version) != 0; }
 
-  // The directory has lost an entry of this node: looks at once for others, and announces them
-  // again.
+  // The directory has lost an entry of this node: looks for others and announces them again.
   void DirectoryHasLost();
-  // True if the same loss may have met other nodes that have not announced their objects again yet.
+  // True if other nodes may have the same loss still unrepaired.
   bool OthersMayBeLost() const { return loop_.Now() < others_may_be_lost_until_; }
 
-  // A call to the directory was not answered: finds out at once whether it is away.
+  // A call to the directory was not answered: probes at once.
   void Suspect();
 
   bool joined() const { return joined_; }
   // True if the last call was not answered.
   bool directory_away() const { return away_; }
-  // Explains an unanswered question: kUnavailable; names the directory if it is away.
+  // Explains an unanswered question: kUnavailable, naming a directory that is away.
   absl::Status WhyDirectoryIsSilent() const;
-  // See the law above.
   bool fenced() const;
-  // Ends overdue copies; call it before showing any object. See UnregisteredCopies::EndOverdue.
+  // See UnregisteredCopies::EndOverdue.
   void EndOverdue() { unregistered_.EndOverdue(); }
-  // True if sealed here and never accepted by a directory.
+  // True if sealed here and never accepted.
   bool IsUnannounced(const base::ObjectVersion& version) const {
     return fresh_.contains(version) || unregistered_.Contains(version);
   }
-  // True if a directory has accepted it, here or where it comes from, or may have without our
-  // knowing. Otherwise an object of this node is nowhere else.
+  // True if a directory has, or may have, accepted it, here or at its source; else it is nowhere
+  // else.
   bool MayBeElsewhere(const base::ObjectVersion& version) const;
-  // Until when every deletion of `version`, which is here, is certain to reach this node or to be
-  // refused for its sake: then it is fenced, or its copy was not registered in time. nullopt: it
-  // never joined, has left, or the directory does not know all its objects.
+  // Until when each deletion of `version`, which is here, surely reaches this node or is refused
+  // for its sake. nullopt: never joined, left, or not all announced.
   std::optional<base::Time> DeletionsReachUntil(const base::ObjectVersion& version) const;
   bool left() const { return leaving_; }
 
-  // Updates known to be unconfirmed; an announcement of everything or a comparison counts as one.
+  // Unconfirmed updates; a full announcement or comparison is one.
   size_t behind() const { return dirty_.size() + (sweeping_ || overflowed_ || compares_all_ ? 1 : 0); }
   const directory::NodeInfo& self() const { return self_info_; }
   const MembershipCounters& counters() const { return counters_; }
 
  private:
-  // A version that the directory may have wrong.
   struct Dirty {
     enum class State : uint8_t { kQueued, kInFlight, kBackingOff };
     explicit Dirty(const base::ObjectVersion& v) : version(v) {}
 
     const base::ObjectVersion version;
     State state = State::kQueued;
-    bool again = false;         // changed while in flight
-    bool swept = false;         // part of a sweep
-    bool first = false;         // on first_
-    bool may_be_known = false;  // was announced without an answer
+    bool again = false;  // changed while in flight
+    bool swept = false;
+    bool first = false;
+    bool may_be_known = false;  // announced without an answer
     base::Duration back_off;
     base::Link<Dirty> link;  // kQueued
   };
@@ -197,7 +183,6 @@ class Membership final {
   size_t queued() const { return first_.size() + queue_.size(); }
   size_t room() const { return options_.max_dirty - std::min(options_.max_dirty, dirty_.size()); }
   void Flush();
-  // Arms the gather timer for `time`, unless it runs earlier anyhow.
   void FlushAt(base::Time time);
   void MarkNextPage();
   bool SendBatch();
@@ -229,43 +214,43 @@ class Membership final {
   const MembershipOptions options_;
 
   bool joined_ = false;
-  bool away_ = false;       // the last call was not answered
-  bool returning_ = false;  // was in a directory before, in this life
+  bool away_ = false;
+  bool returning_ = false;  // was in a directory earlier in this life
   bool leaving_ = false;
-  bool fence_due_ = false;               // lease and grace ended once: fenced until complete
-  bool told_complete_ = false;           // in the last renewal
+  bool fence_due_ = false;  // set from the end of lease and grace until complete
+  bool told_complete_ = false;
   std::string mark_;                     // the last JoinReply's
   std::string as_of_;                    // likewise
   bool outdated_ = false;                // likewise
   std::string last_trouble_;             // of a renewal that failed
-  std::optional<base::Time> fenced_at_;  // unless renewed before; nullopt: never joined
-  StatusCallback on_answer_;             // null: it is in, or was not started
+  std::optional<base::Time> fenced_at_;  // nullopt: never joined
+  StatusCallback on_answer_;             // null: in, or not started
   base::Pending join_;
   base::Timer renew_timer_;
   base::Timer retry_timer_;
-  base::Timer gather_timer_;  // gathers dirty versions
-  base::Time flush_at_;       // while the timer is armed
-  base::Time announced_at_;   // the last time
+  base::Timer gather_timer_;
+  base::Time flush_at_;  // while the timer is armed
+  base::Time announced_at_;
 
-  absl::flat_hash_map<base::ObjectVersion, std::unique_ptr<Dirty>> dirty_;  // never visited in its own order
+  absl::flat_hash_map<base::ObjectVersion, std::unique_ptr<Dirty>> dirty_;  // never iterated
   base::IntrusiveList<Dirty, &Dirty::link> first_;                          // to be confirmed
   base::IntrusiveList<Dirty, &Dirty::link> queue_;
   std::multimap<base::Time, Dirty*> backing_off_;
   base::Timer back_off_timer_;
   std::map<uint64_t, Batch> batches_;
   uint64_t last_batch_ = 0;
-  absl::flat_hash_set<base::ObjectVersion> fresh_;  // created here, sealed, and not accepted yet
+  absl::flat_hash_set<base::ObjectVersion> fresh_;  // sealed here, not accepted yet
   UnregisteredCopies unregistered_;
   std::map<base::ObjectVersion, Confirmation*> confirmations_;
 
-  bool sweeping_ = false;  // marking everything dirty, page by page
+  bool sweeping_ = false;  // marking all dirty, in pages
   std::optional<base::ObjectId> swept_to_;
   size_t swept_outstanding_ = 0;
 
-  bool overflowed_ = false;         // a dirty version was not noted: all is to be compared
-  bool compares_all_ = false;       // because of an overflow
-  bool comparison_failed_ = false;  // until the next try
-  uint64_t lost_ = 0;               // by the directory, in this round so far
+  bool overflowed_ = false;  // not noted: compare all
+  bool compares_all_ = false;
+  bool comparison_failed_ = false;
+  uint64_t lost_ = 0;  // this round
   base::Time others_may_be_lost_until_;
   base::Timer compare_timer_;
   Comparison comparison_;

@@ -33,7 +33,7 @@ void PeerNews::Note(const directory::RosterEntry& entry) {
   }
 }
 
-// Returns true if it stays known.
+// True if it stays known.
 bool PeerNews::NoteUnnamed(const directory::NodeId& id, Known& known, base::Time now) {
   if (known.standing == Standing::kSilent) return false;
   if (known.standing == Standing::kAlive) known.unnamed_since = now;

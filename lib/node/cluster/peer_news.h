@@ -1,5 +1,5 @@
-// PeerNews compares the directory's roster with the one before and reports each change once: a node
-// fell silent, is back, was restarted, or left.
+// PeerNews compares the directory's roster with the last one and reports each change once: a node
+// silent, back, restarted, or gone.
 //
 //            silent              its grace is over
 //   alive ------------> silent -------------------> (forgotten: its silence was reported)
@@ -8,9 +8,8 @@
 //     |  not named     for `believe`
 //     +------------> unnamed ------------> left
 //
-// A directory that has just begun does not name nodes that have not joined it yet: a node has left
-// only when it was not named for a while. Bound: the nodes of two rosters. Thread rule: the node's
-// control loop.
+// A fresh directory does not name nodes yet to join it: hence the wait. Bound: the nodes of two
+// rosters. Thread rule: the control loop.
 #pragma once
 
 #include <cstdint>
@@ -24,24 +23,22 @@
 
 namespace tokamak::node {
 
-// Changes of another node that an operator wants to read.
 enum class PeerChange : uint8_t {
-  kFails,    // pulls from it fail; it is passed over for a while
+  kFails,    // pulls from it fail
   kAnswers,  // it failed before
-  kSilent,   // its lease has ended without a renewal
-  kBack,     // it was silent
+  kSilent,   // its lease ended without a renewal
+  kBack,
   kRestarted,
-  kLeft,  // the directory no longer knows it, and it was not silent before
+  kLeft,  // no longer named, without silence before
 };
 
 class PeerNews final {
  public:
   using Tell = std::function<void(const directory::NodeId&, PeerChange)>;
 
-  // `tell` may be empty. It runs within Read.
+  // `tell` may be empty; runs within Read.
   PeerNews(base::Duration believe, Tell tell) : believe_(believe), tell_(std::move(tell)) {}
 
-  // Compares the whole roster with the one before.
   void Read(absl::Span<const directory::RosterEntry> roster, base::Time now);
 
  private:

@@ -9,8 +9,7 @@ namespace tokamak::node {
 
 namespace {
 
-// Grows with the square of the number of nodes: together all watching nodes ask for 20,000 entries
-// a second.
+// Grows with the square of the nodes: their watches ask for 20,000 entries a second in all.
 constexpr base::Duration kWatchForEachPair = base::Microseconds(50);
 
 }  // namespace
@@ -52,7 +51,7 @@ void Peers::Ended(const directory::NodeId& id, End end) {
   }
   if (end != End::kFailed) return;
   peer.suspect = true;
-  // Many that fail together fail once.
+  // Pulls failing together count once.
   if (failed_before && loop_.Now() < peer.shunned_until) return;
   if (!failed_before) Tell(id, PeerChange::kFails);
   peer.back_off = std::clamp(peer.back_off * 2, options_.first_back_off, options_.max_back_off);
@@ -110,7 +109,7 @@ void Peers::Update(const std::vector<directory::RosterEntry>& roster) {
     if (entry.liveness != directory::Liveness::kAlive) continue;
     const directory::NodeInfo& node = entry.node;
     Peer peer;
-    // A restarted peer starts without failures; running pulls from its earlier life still count.
+    // A restarted peer starts without failures; its running pulls still count.
     if (const Peer* known = Find(node.id)) {
       peer.pulls = known->pulls;
       if (known->incarnation == node.incarnation) peer = *known;
@@ -124,7 +123,7 @@ void Peers::Update(const std::vector<directory::RosterEntry>& roster) {
     if (!peer.engines.empty()) updated.emplace(node.id, std::move(peer));
   }
   for (const auto& [id, peer] : peers_) {
-    if (peer.pulls > 0) updated.emplace(id, peer);  // gone from the directory, but pulls still run
+    if (peer.pulls > 0) updated.emplace(id, peer);  // gone, but pulls still run
   }
   peers_ = std::move(updated);
 }

@@ -1,12 +1,10 @@
 // Peers is the node's address book: which nodes are alive, where their engines listen, and which
 // are passed over for a while.
 //
-// Addresses come from the directory, and are refreshed when a name is unknown or its node has
-// failed us: it may have been restarted elsewhere. A peer that failed is passed over for a back-off
-// that doubles with each further failure; a success clears it. If an engine for bulk was not
-// reached (its port may be closed), all goes between the first engines for a while. From one peer
-// at most max_pulls run at once; further ones wait for their turn.
-// Thread rule: the node's control loop.
+// Addresses are refreshed for an unknown name or after a failure: the node may have restarted
+// elsewhere. A failed peer is passed over for a back-off that doubles until a success. If its bulk
+// engine is not reached (closed port), all goes between the first engines for a while. At most
+// max_pulls run from one peer. Thread rule: the control loop.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +26,7 @@
 
 namespace tokamak::node {
 
-// Pulls at once from one peer, over all engines; a peer refuses more than our share.
+// Pulls at once from one peer, over all engines; beyond our share it refuses.
 constexpr uint32_t kMaxPullsOfPeer = 64;
 static_assert(kMaxPullsOfPeer <= transport::kMaxTransfers / transport::kPeerPart);
 
@@ -38,11 +36,10 @@ struct PeersOptions {
   base::Duration max_back_off = base::Seconds(10);
   base::Duration bulk_rest = base::Seconds(10);
   uint32_t max_pulls = kMaxPullsOfPeer;
-  // How often the book is refreshed without need, so that changes are reported; less often with
-  // many nodes, as all of them ask. Zero: never.
+  // Period of refreshes for PeerNews; longer with many nodes. Zero: never.
   base::Duration watch_every;
-  base::Duration believe_left;  // a node unnamed for this long has left: PeerNews
-  // May be empty. Runs within the calls of Peers, and must not call it.
+  base::Duration believe_left;  // PeerNews: unnamed for this long is left
+  // May be empty. Runs within Peers' calls, and must not call it.
   std::function<void(const directory::NodeId&, PeerChange)> on_change;
 };
 
@@ -52,7 +49,7 @@ class Peers final {
     uint64_t incarnation = 0;
     std::vector<verbs::Address> engines;  // not empty
     uint32_t pulls = 0;                   // running now
-    bool suspect = false;                 // failed since it was last looked up
+    bool suspect = false;                 // failed since the last refresh
     base::Duration back_off;              // zero after a success
     base::Time shunned_until;             // only with a back-off
     base::Time bulk_rests_until;
@@ -73,29 +70,27 @@ class Peers final {
   Peers(const Peers&) = delete;
   Peers& operator=(const Peers&) = delete;
 
-  // Returns nullptr if not known; valid until the next task.
+  // Returns nullptr if unknown; valid until the next task.
   const Peer* Find(const directory::NodeId& id) const;
   Use UseOf(const directory::NodeId& id) const;
-  // Returns the names of all known nodes, in order.
   std::vector<directory::NodeId> Names() const;
 
-  // kFailed: the peer could not be reached or did not keep up.
+  // kFailed: not reached, or too slow.
   enum class End { kOk, kFailed, kOther };
   void Begin(const directory::NodeId& id);
   void Ended(const directory::NodeId& id, End end);
-  // Notes that its engine for bulk was not reached.
+  // Notes that its bulk engine was not reached.
   void RestBulk(const directory::NodeId& id);
   bool BulkRests(const Peer& peer) const { return loop_.Now() < peer.bulk_rests_until; }
 
-  // Keeps the book up to date from now on, see PeersOptions::watch_every.
+  // Keeps the book up to date, see PeersOptions::watch_every.
   void Watch();
 
-  // Asks the directory for all nodes; `done` runs later, when the book is up to date or the
-  // question failed. Askers share one question.
+  // Asks the directory for all nodes; `done` runs later. Askers share one question.
   [[nodiscard]] base::Pending Refresh(std::function<void(const absl::Status&)> done);
 
  private:
-  // Somebody who waits for the answer; on the list until answered or dropped.
+  // On the list until answered or dropped.
   struct Asker final : base::Handle {
     Asker(Peers& p, std::function<void(const absl::Status&)> d) : peers(&p), done(std::move(d)) {}
     ~Asker() override;

@@ -1,8 +1,8 @@
-// DroppedVersions remembers the contents that this node had to drop, so that a pull asked for
-// before and answered after does not bring one back.
+// DroppedVersions remembers the contents that this node had to drop, lest a pull asked for before
+// bring one back.
 //
-// Bound: the latest kMaxDropped; older ones are forgotten, long after every call of their time has
-// ended. Thread rule: the node's control loop.
+// Bound: the latest kMaxDropped, which outlast every call of their time. Thread rule: the control
+// loop.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ class DroppedVersions final {
   bool Contains(const base::ObjectVersion& version) const { return versions_.contains(version); }
 
  private:
-  absl::flat_hash_set<base::ObjectVersion> versions_;  // never visited in its own order
+  absl::flat_hash_set<base::ObjectVersion> versions_;  // never iterated
   std::deque<base::ObjectVersion> order_;
 };
 

@@ -1,9 +1,8 @@
-// UnregisteredCopies are this node's sealed copies that the directory does not know yet: the node
-// that each came from vouches for it, and can do so until it is fenced itself.
+// UnregisteredCopies are this node's sealed copies not yet known to the directory: each one's
+// source vouches for it, until fenced itself.
 //
-//Law: no copy outlives the promise of the node that vouches for it, unless the directory has
-//     accepted it: then a deletion finds it, whoever is gone by then.
-// Bound: the copies of this node. Thread rule: the node's control loop.
+// Law: no copy outlives its voucher's promise unless the directory has accepted it: deletions find
+// it then. Bound: the copies of this node. Thread rule: the control loop.
 #pragma once
 
 #include <functional>
@@ -21,21 +20,20 @@ class UnregisteredCopies final {
  public:
   using OverCallback = std::function<void(const base::ObjectVersion&)>;
 
-  // `over` runs for each copy whose time is over; it is no longer contained.
+  // `over` runs for each overdue copy, no longer contained.
   UnregisteredCopies(base::EventLoop& loop, OverCallback over) : loop_(loop), over_(std::move(over)) {}
 
   void Add(const base::ObjectVersion& version, base::Time until);
-  // Ends copies whose time is over; call it before showing any object. A timer does the same, but
-  // may be late: this process may have been stopped meanwhile.
+  // Ends overdue copies; call it before showing any object: the timer is late if the process was
+  // stopped.
   void EndOverdue() {
     if (next_.has_value() && *next_ <= loop_.Now()) Expire();
   }
-  // Removes a copy that the directory has accepted, or that is no longer here.
   void Remove(const base::ObjectVersion& version) { copies_.erase(version); }
 
   bool empty() const { return copies_.empty(); }
   bool Contains(const base::ObjectVersion& version) const { return copies_.count(version) != 0; }
-  // Until when it is vouched for; nullopt: not contained.
+  // nullopt: not contained.
   std::optional<base::Time> Until(const base::ObjectVersion& version) const;
 
  private:

@@ -33,7 +33,7 @@ bool VouchedCopies::Vouch(const base::ObjectVersion& version, const verbs::Addre
   return true;
 }
 
-// A repeated promise does not shorten the earlier one.
+// Never shortens a promise.
 void VouchedCopies::Add(Object& object, const base::ObjectVersion& version, const verbs::Address& node,
                         base::Duration lifetime) {
   const base::Time until = needs_.loop.Now() + lifetime;
@@ -61,7 +61,6 @@ base::Pending VouchedCopies::Await(const base::ObjectVersion& version, base::Tas
   return waiter;
 }
 
-// Tells all that have not answered yet.
 void VouchedCopies::Tell(const base::ObjectVersion& version) {
   Object& object = objects_.at(version);
   for (const auto& [node, until] : object.nodes) {
@@ -86,8 +85,7 @@ void VouchedCopies::Answered(const base::ObjectVersion& version, const verbs::Ad
   if (!Remove(version, node)) Tell(version);
 }
 
-// Adds the nodes to which `node` gave the object in its turn. False: malformed, or too many for
-// now.
+// Adds the nodes that `node` vouches for. False: malformed, or too many.
 bool VouchedCopies::TakeNames(Object& object, const base::ObjectVersion& version, absl::Span<const uint8_t> answer) {
   const std::optional<std::vector<verbs::Address>> nodes = DecodeDropCopyAnswer(answer);
   if (!nodes.has_value() || object.nodes.size() + nodes->size() > DropCopyRequest::kMaxNamed + 1) return false;
@@ -105,13 +103,13 @@ std::vector<verbs::Address> VouchedCopies::NodesOf(const base::ObjectVersion& ve
   return nodes;
 }
 
-// Returns true if it was the last: then the waiters have run, and may have dropped us.
+// True: it was the last; the waiters have run, and may have dropped us.
 bool VouchedCopies::Remove(const base::ObjectVersion& version, const verbs::Address& node) {
   const auto found = objects_.find(version);
   CHECK(found != objects_.end() && found->second.nodes.erase(node) == 1);
   found->second.calls.erase(node);
   if (!found->second.nodes.empty()) return false;
-  auto over = objects_.extract(found);  // lives until all waiters have run
+  auto over = objects_.extract(found);  // for the waiters
   gone_(version);
   while (!over.mapped().waiters.empty()) over.mapped().waiters.PopFront()->Tell();
   return true;

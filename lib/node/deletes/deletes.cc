@@ -7,7 +7,6 @@
 
 namespace tokamak::node {
 
-// In turn until answered or dropped.
 class Deletes::One final : public base::Handle, public Turns::Turn {
  public:
   One(Deletes& deletes, const base::ObjectId& id, ObjectDelete::Callback done)
@@ -61,7 +60,7 @@ void Deletes::End(One& one) {
   if (turns_.waiting() > 0) RunNextSoon();
 }
 
-// In a task of its own: those that wait may be dropped now, too.
+// A task of its own: waiters may be dropped now.
 void Deletes::RunNextSoon() {
   if (next_.armed()) return;
   next_ = loop_.Post([this] {

@@ -13,7 +13,7 @@ namespace tokamak::node {
 
 namespace {
 
-constexpr size_t kListedAtOnce = 64;   // objects
+constexpr size_t kListedAtOnce = 64;
 constexpr size_t kListedAhead = 256;   // due objects, while nobody may be asked
 constexpr size_t kLookedAtOnce = 256;  // objects in one task
 constexpr base::Duration kNodesAgain = base::Seconds(2);
@@ -134,8 +134,8 @@ bool Evacuation::LookAtNext() {
   return true;
 }
 
-// If the possible targets are busy it stays the next. An object that the directory does not know
-// yet could not be found here by a target.
+// Stays the next while the possible targets are busy. A target could not find an unannounced
+// object.
 bool Evacuation::Start(Objects::iterator object) {
   Object& one = object->second;
   if (needs_.membership.IsUnannounced(object->first)) {
@@ -185,7 +185,6 @@ void Evacuation::Ask(Objects::iterator object, const directory::NodeId& target) 
                           });
 }
 
-// It waits again, due at once.
 void Evacuation::Stop(Objects::iterator object, Why why) {
   Object& one = object->second;
   one.call.reset();
@@ -196,11 +195,11 @@ void Evacuation::Stop(Objects::iterator object, Why why) {
   due_.emplace(one.due, object->first);
 }
 
-// All that may be asked have refused it, or nobody may be asked.
+// All refused it, or nobody may be asked.
 void Evacuation::Pause(Objects::iterator object, Why why) {
   Object& one = object->second;
   due_.erase({one.due, object->first});
-  if (due_.size() >= kMaxWaiting / 2 && !listed_) {  // leaves room for the objects listed next
+  if (due_.size() >= kMaxWaiting / 2 && !listed_) {  // room for those listed next
     list_again_ = true;
     forgotten_why_ = why;
     objects_.erase(object);
@@ -249,7 +248,7 @@ void Evacuation::TakeAnswer(Objects::iterator object, EvacuationTargets::Target&
     Stop(object, why);
     if (one.refused_by.size() >= kMaxRefusedBy) Pause(object, why);
   };
-  if (!answer.has_value()) return refused(Why::kLater);  // it violated the protocol
+  if (!answer.has_value()) return refused(Why::kLater);  // protocol violation
   targets_.Answers(target);
   switch (*answer) {
     case KeepAnswer::kKept:
@@ -259,7 +258,7 @@ void Evacuation::TakeAnswer(Objects::iterator object, EvacuationTargets::Target&
       return Stop(object, Why::kNoRoom);
     case KeepAnswer::kInUse:
       return refused(Why::kInUse);
-    case KeepAnswer::kGone:  // for that node: the store decides whether it is gone here
+    case KeepAnswer::kGone:  // for that node; the store decides here
     case KeepAnswer::kLater:
       return refused(Why::kLater);
     case KeepAnswer::kLeaving:
@@ -284,7 +283,7 @@ void Evacuation::Looked(const directory::NodeId& id, const std::vector<base::Obj
                         const absl::StatusOr<absl::Span<const uint8_t>>& reply) {
   EvacuationTargets::Target& target = *targets_.Find(id);
   const base::Pending look = std::move(target.look);
-  if (absl::IsResourceExhausted(reply.status())) return;  // this node has too many calls under way
+  if (absl::IsResourceExhausted(reply.status())) return;  // too many calls of ours
   if (!reply.ok()) {
     targets_.SetAside(target, needs_.loop.Now());
     const std::set<base::ObjectVersion> asks = target.asks;
@@ -332,7 +331,6 @@ void Evacuation::Report() {
 
 // ---- the end
 
-// Decides what is next, and when.
 void Evacuation::StepOrEnd() {
   const base::Time now = needs_.loop.Now();
   if (listed_ && list_again_ && list_again_at_ <= now) {
@@ -350,7 +348,7 @@ void Evacuation::StepOrEnd() {
   if (!due_.empty()) FillAt(std::max(due_.begin()->first, now + kTargetsAgain / 10));
 }
 
-// Objects put before are in the store: it is listed once more.
+// Lists the store again, for objects put before.
 void Evacuation::CloseDoor() {
   if (std::exchange(door_closed_, true)) return;
   door_timer_.Cancel();
@@ -397,7 +395,6 @@ absl::Status Evacuation::Summary(const Counts& counts) {
   return absl::Status(Describe(static_cast<Why>(order.front().second), 1).code(), absl::StrJoin(texts, ", "));
 }
 
-// The store knows what is here; each object that was offered has its reason.
 void Evacuation::CountLeft() {
   const Why others = !targets_known_    ? Why::kNoDirectory
                      : targets_.empty() ? Why::kNoNode
@@ -429,7 +426,7 @@ void Evacuation::Finish() {
   question_.reset();
   events_.reset();
   for (auto& [id, target] : targets_.all()) target.look.reset();
-  objects_.clear();  // and its calls
+  objects_.clear();  // with its calls
   due_.clear();
   const Callback done = std::move(done_);
   done_ = nullptr;

@@ -1,26 +1,22 @@
 // Evacuation hands over to other nodes what this node keeps, before it leaves: each object put here
-// gets a copy elsewhere that is kept as the original was, not evicted like other copies.
+// gets a kept copy elsewhere.
 //
-// A node that is asked to keep an object pulls it, as for a program of its own, and answers when it
-// has it, or why not (object_keep.h). EvacuationTargets chooses the node. A refused object is
-// offered again, to others and later, until it is taken or the time is over; one deleted meanwhile
-// is forgotten at once, at the other end as well.
+// A target (EvacuationTargets) pulls the object and answers when it has it, or why not
+// (object_keep.h). A refused object is offered to others and later again; a deleted one is
+// forgotten, there too.
 //
 //  the store's list, new puts --> waiting <--> moving --> handed over
 //                                    ^____________|  refused, no answer
 //
-// Objects put meanwhile go the same way. When nothing is left, or more is put than handed over, or
-// three quarters of the time are over, the store is closed to puts; the evacuation ends once the
-// objects put until then are handed over as well: each object that a program was promised is kept
-// is elsewhere, or counted in the report.
+// When nothing is left, or puts outrun it, or three quarters of the time are over, the store closes
+// to puts; the evacuation ends once the rest is handed over, so each kept object is elsewhere or in
+// the report.
 //
 // Law: an object is given up only at the end of the time, unless there never was another node.
-// Law: no answer is awaited blindly: every kLookInterval each asked node reports how far it is. One
-// that does not is set aside, and its objects are offered to others.
-// Bound: kAtOnce objects move, kMaxWaiting are remembered to be offered again; further ones are
-// forgotten, and found again in the store's list. An object handed over is remembered as long as it
-// is in the store.
-// Thread rule: the node's control loop.
+// Law: every kLookInterval each asked node reports how far it is; one that does not is set aside.
+// Bound: kAtOnce objects move, kMaxWaiting wait to be offered again; further ones are found again
+// in the store's list. Objects handed over are remembered while in the store. Thread rule: the
+// control loop.
 #pragma once
 
 #include <array>
@@ -54,9 +50,9 @@ namespace tokamak::node {
 struct EvacuationReport {
   uint64_t objects = 0;  // handed over
   uint64_t bytes = 0;
-  uint64_t left_objects = 0;  // at the end: that nobody took
+  uint64_t left_objects = 0;  // at the end: taken by nobody
   uint64_t left_bytes = 0;
-  // Why some are left or have to wait: the count of each reason, largest first. OK: none are.
+  // Counts of the reasons why some are left or wait, largest first. OK: none.
   absl::Status trouble;
 };
 
@@ -66,19 +62,18 @@ class Evacuation final : public base::Handle {
   static constexpr size_t kMaxWaiting = 1024;
   static constexpr base::Duration kLookInterval = base::Seconds(1);
   static constexpr base::Duration kLookDeadline = base::Seconds(3);
-  // A pull without progress for this long is tried elsewhere: a little after the other node gives
-  // up itself.
+  // A pull without progress this long is tried elsewhere, after the other node has given up.
   static constexpr base::Duration kStall = base::Seconds(12);
   static_assert(kStall > transport::kPatience);
-  // If the directory names no other node for this long, this one is alone and does not wait.
+  // Time without another node named after which this one is alone.
   static constexpr base::Duration kAloneFor = base::Seconds(2);
-  // The store is closed to puts when 1 / kDoorShare of the time is left, or when puts exceed the
-  // objects handed over by more than that share of these plus kAtOnce.
+  // The store closes to puts when 1 / kDoorShare of the time is left, or when puts exceed the
+  // objects handed over by that share of these plus kAtOnce.
   static constexpr int kDoorShare = 4;
 
   using Callback = std::function<void(const EvacuationReport&)>;
 
-  // All references must outlive it.
+  // Must outlive it.
   struct Needs {
     base::EventLoop& loop;
     store::Store& store;
@@ -87,16 +82,16 @@ class Evacuation final : public base::Handle {
     transport::Caller& holders;  // of the service kObjects
     size_t& evacuations;         // under way
     directory::NodeId self;
-    base::Duration deadline;  // of a question to the directory
+    base::Duration deadline;  // of each question
   };
 
-  // Starts at once and ends after `limit` at the latest. `progress` runs every second; `done` runs
-  // once, later, and the store stays closed to puts. Dropping it before opens the store again.
+  // Ends after `limit` at the latest. `progress` runs every second; `done` once, later, with the
+  // store still closed to puts. Dropping it before opens the store again.
   Evacuation(const Needs& needs, base::Duration limit, Callback progress, Callback done);
   ~Evacuation() override;
 
  private:
-  // Why an object is still here; equal counts are reported in this order.
+  // Reason why an object is here; equal counts go in this order.
   enum class Why : uint8_t {
     kNoTime,
     kNoNode,
@@ -115,12 +110,12 @@ class Evacuation final : public base::Handle {
     KeepRequest request;
     Why why = Why::kNoTime;
     absl::InlinedVector<directory::NodeId, 1> refused_by;  // since it waited last
-    base::Duration pause;                                  // doubled each time that all have refused it
-    base::Time due;                                        // while waiting
-    directory::NodeId target;                              // empty: waiting
+    base::Duration pause;                                  // doubled when all have refused it
+    base::Time due;
+    directory::NodeId target;  // empty: waiting
     base::Pending call;
-    uint64_t come = 0;   // bytes of it that have arrived there
-    base::Time came_at;  // when the last of these arrived
+    uint64_t come = 0;   // bytes arrived there
+    base::Time came_at;  // the last arrival
 
     bool moves() const { return !target.empty(); }
   };
@@ -162,8 +157,8 @@ class Evacuation final : public base::Handle {
   Callback done_;
   EvacuationReport report_;
   EvacuationTargets targets_;
-  bool targets_known_ = false;  // the directory has answered once
-  bool seen_others_ = false;    // the directory has named another node
+  bool targets_known_ = false;
+  bool seen_others_ = false;
   base::Pending question_;
   base::Timer question_timer_;
 
@@ -171,18 +166,18 @@ class Evacuation final : public base::Handle {
   bool listed_ = false;      // to the end
   bool list_again_ = false;  // an object was forgotten
   base::Time list_again_at_;
-  Why forgotten_why_ = Why::kNoTime;  // of the object forgotten last
+  Why forgotten_why_ = Why::kNoTime;  // of the last forgotten
   bool door_closed_ = false;
-  uint64_t put_ = 0;  // objects put meanwhile
+  uint64_t put_ = 0;
 
-  Objects objects_;                                           // waiting and moving
-  std::set<std::pair<base::Time, base::ObjectVersion>> due_;  // the waiting ones
+  Objects objects_;
+  std::set<std::pair<base::Time, base::ObjectVersion>> due_;
   size_t moving_ = 0;
   absl::flat_hash_set<base::ObjectVersion> handed_;  // those still in the store
 
   std::unique_ptr<store::Subscription> events_;
   base::Timer fill_timer_;
-  base::Time fill_at_;  // while it is armed
+  base::Time fill_at_;
   base::Timer door_timer_;
   base::Timer report_timer_;
   base::Timer end_;

@@ -53,7 +53,7 @@ bool EvacuationTargets::AnyOpen(base::Time now) const {
   });
 }
 
-// Many asks that fail together fail once.
+// Asks failing together count once.
 void EvacuationTargets::SetAside(Target& target, base::Time now) {
   if (target.set_aside_until.has_value() && now < *target.set_aside_until) return;
   target.set_aside = std::clamp(target.set_aside * 2, kFirstSetAside, kLongestSetAside);

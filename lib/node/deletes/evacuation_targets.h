@@ -1,9 +1,8 @@
 // EvacuationTargets are the nodes that an evacuation may ask to keep objects, and chooses the next.
 //
-// They are asked in turns, each about at most kAtOnceEach objects at a time, so that a slow one
-// holds up only those. One that does not answer is set aside, for a pause that doubles, then asked
-// about one object until it answers. One without room for an object is not asked about any as large
-// for a while. Thread rule: the node's control loop.
+// Round robin, at most kAtOnceEach asks open at each. One that does not answer is set aside for a
+// doubling pause, then asked about one object until it answers; one without room is not asked about
+// as large an object for a while. Thread rule: the control loop.
 #pragma once
 
 #include <cstddef>
@@ -32,32 +31,30 @@ class EvacuationTargets final {
   struct Target {
     verbs::Address address;
     uint64_t capacity = 0;
-    bool left = false;                   // the directory no longer names it
-    std::set<base::ObjectVersion> asks;  // objects that it is asked to keep now
-    base::Duration set_aside;            // zero: it answered last
+    bool left = false;  // no longer named
+    std::set<base::ObjectVersion> asks;
+    base::Duration set_aside;  // zero: it answered last
     std::optional<base::Time> set_aside_until;
     std::optional<base::Time> no_room_until;
-    uint64_t no_room = 0;  // for this many bytes, until then
+    uint64_t no_room = 0;  // bytes it has no room for, until then
     base::Pending look;    // the open question how far it is
   };
 
-  // Takes the directory's nodes. Nodes that it no longer names go as soon as none of their asks is
-  // open.
+  // Takes the directory's nodes; others go once none of their asks is open.
   void Update(absl::Span<const directory::NodeInfo> nodes, const directory::NodeId& self);
 
-  // Chooses the next in turn that may be asked to keep `size` bytes and is not in `but`. If there
-  // is none, returns the first of these reasons that applies to one of them.
+  // Chooses the next in turn for `size` bytes that is not in `but`; else the first reason that
+  // applies to one.
   enum class Choice : uint8_t {
     kFound,
-    kBusy,     // those that may be asked have enough asks open
-    kRefused,  // all that could be asked are in `but`
+    kBusy,     // all asks open
+    kRefused,  // all are in `but`
     kNoRoom,
     kSetAside,  // nobody answers
-    kTooLarge,  // for each of them, ever
-    kNobody,    // there is no other node
+    kTooLarge,  // for each, ever
+    kNobody,    // no other node
   };
   Choice Choose(uint64_t size, absl::Span<const directory::NodeId> but, base::Time now, directory::NodeId* chosen);
-  // True if any node may be asked anything.
   bool AnyOpen(base::Time now) const;
 
   void SetAside(Target& target, base::Time now);
@@ -67,7 +64,7 @@ class EvacuationTargets final {
 
   Target* Find(const directory::NodeId& id);
   std::map<directory::NodeId, Target>& all() { return targets_; }
-  // True if no node is left but those that the directory no longer names.
+  // True if only nodes no longer named are left.
   bool empty() const;
 
  private:

@@ -56,7 +56,7 @@ void ObjectDelete::Marked(const absl::StatusOr<directory::DeleteReply>& reply) {
   }
   const base::Generation asked = std::exchange(generation_, reply->generation);
   if (asked != generation_) {
-    DropHere(asked);  // it is over for the directory, which names another content
+    DropHere(asked);  // over: the directory names another content
     dropped_here_ = false;
     after_.clear();
   }
@@ -71,7 +71,7 @@ void ObjectDelete::Marked(const absl::StatusOr<directory::DeleteReply>& reply) {
     if (failed_.count(holder) == 0) to_tell_.push_back(holder);
   }
   if (!to_tell_.empty()) return TellHolders();
-  if (!reply->holders.empty()) {  // all were called before, without an answer
+  if (!reply->holders.empty()) {  // all called before, without an answer
     after_ = reply->holders.back();
     return Mark();
   }
@@ -80,8 +80,8 @@ void ObjectDelete::Marked(const absl::StatusOr<directory::DeleteReply>& reply) {
   if (!DeletesWhatIsHereNext()) Finish(absl::OkStatus());
 }
 
-// The directory accepted the content that is here, and does not name this node, nor will later: it
-// has lost that entry, and perhaps others. (A copy brought a moment ago is its holder's to name.)
+// The directory accepted the content here and neither names this node nor will: it has lost that
+// entry, and perhaps others. (A fresh copy is its holder's to name.)
 bool ObjectDelete::HasLostThisNode(const directory::DeleteReply& reply) const {
   const base::ObjectVersion version{id_, generation_};
   const auto place = needs_.store.Find(id_);
@@ -97,8 +97,8 @@ bool ObjectDelete::HasLostThisNode(const directory::DeleteReply& reply) const {
   return !names_us(reply.holders) && !names_us(reply.silent);
 }
 
-// A content that was here in the beginning and still is: not the directory's, or one that it does
-// not know yet, or has lost.
+// A content here since the beginning: not the directory's, or one that it does not know yet, or has
+// lost.
 bool ObjectDelete::DeletesWhatIsHereNext() {
   const base::Generation next = std::exchange(here_, base::kNoGeneration);
   const auto place = needs_.store.Find(id_);
@@ -117,8 +117,8 @@ void ObjectDelete::DropHere(base::Generation generation) {
   ++copies_;
 }
 
-// From the directory's answer on nobody announces it, so only nodes alive now may hold it, and
-// silent ones: these learn of the deletion when they are back.
+// Nobody announces it any more: only nodes alive now may hold it, and silent ones, which learn of
+// it when back.
 void ObjectDelete::TellAll() {
   question_ = needs_.peers.Refresh([this](const absl::Status& status) {
     if (!status.ok()) return Finish(status);
@@ -168,7 +168,7 @@ void ObjectDelete::Tell(const directory::NodeId& holder) {
                                        }));
 }
 
-// This node has confirmed only when the copies that it vouches for are gone, too.
+// This node confirms only when its vouched copies are gone.
 void ObjectDelete::AwaitVouched() {
   vouched_ = needs_.copies.AwaitVouched({id_, generation_}, [this] {
     vouched_deadline_.Cancel();
@@ -195,10 +195,10 @@ void ObjectDelete::Finish(const absl::Status& directory_status) {
   const Callback done = std::move(done_);
   if (!directory_status.ok()) {
     if (absl::IsNotFound(directory_status)) return done(directory_status);
-    // Whether it refused or did not answer in time: it cannot be asked.
+    // Refused or without an answer: it cannot be asked.
     return done(absl::UnavailableError(absl::StrCat("the object may not be deleted: ", directory_status.message())));
   }
-  // A node may have fallen silent after it did not answer.
+  // A node may have fallen silent meanwhile.
   failed_.insert(silent_.begin(), silent_.end());
   const std::vector<directory::NodeId> left(failed_.begin(), failed_.end());
   if (left.empty()) return done(copies_);

@@ -1,17 +1,14 @@
-// ObjectDelete deletes one object in the whole cluster: it has the directory mark it as deleted,
-// tells every node that may hold it, and reports to the directory who confirmed, until nobody is
-// left.
+// ObjectDelete deletes one object in the whole cluster: it has the directory mark it and each
+// possible holder drop it, and reports to the directory who confirmed, until nobody is left.
 //
 //   directory: mark --> names of holders --> tell each --> directory: these confirmed --> ...
 //       --> nobody left: OK
 //
-// From the directory's first answer on nobody locates or announces the object, so the names can
-// only become fewer. A holder that does not answer, or is silent, makes the end kUnavailable, with
-// its name; it learns of the deletion when it is back.
-// If a content that a directory has accepted is here and the directory does not know that, it has
-// lost this node's entry, and perhaps others': then this deletion and others go to all nodes, until
-// each node has compared its objects (Membership::OthersMayBeLost).
-// Thread rule: the node's control loop.
+// Once marked, nobody locates or announces the object: the names only become fewer. A holder that
+// is silent or does not answer ends it with kUnavailable, named, and learns of the deletion when
+// back. A directory that does not know an accepted content here has lost entries: then deletions go
+// to all nodes until each has compared its objects (Membership::OthersMayBeLost). Thread rule: the
+// control loop.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +35,7 @@ class ObjectDelete final : public base::Handle {
   // The number of copies deleted.
   using Callback = std::function<void(absl::StatusOr<uint32_t>)>;
 
-  // All references must outlive it.
+  // Must outlive it.
   struct Needs {
     base::EventLoop& loop;
     store::Store& store;
@@ -51,10 +48,9 @@ class ObjectDelete final : public base::Handle {
     base::Duration deadline;  // of each question
   };
 
-  // Deletes any content of the id, here and in the cluster. Starts at once; `done` runs once,
-  // later.
+  // Deletes any content of the id, here and in the cluster; `done` runs once, later.
   ObjectDelete(const Needs& needs, const base::ObjectId& id, Callback done);
-  // Deletes this content only: carries on a deletion that a directory has forgotten.
+  // Deletes this content only.
   ObjectDelete(const Needs& needs, const base::ObjectVersion& version, Callback done);
 
  private:
@@ -74,22 +70,22 @@ class ObjectDelete final : public base::Handle {
   const Needs needs_;
   const base::ObjectId id_;
   Callback done_;
-  base::Generation here_ = base::kNoGeneration;        // at the beginning: the directory may not know it yet
-  base::Generation generation_ = base::kNoGeneration;  // the one being deleted
-  bool marked_ = false;                                // the directory has known one
+  base::Generation here_ = base::kNoGeneration;        // at the beginning; perhaps unknown to the directory
+  base::Generation generation_ = base::kNoGeneration;  // being deleted
+  bool marked_ = false;                                // known to the directory once
   bool dropped_here_ = false;
-  bool tells_all_ = false;              // the directory does not know who holds it
-  std::vector<directory::NodeId> all_;  // with tells_all_: not yet called
+  bool tells_all_ = false;              // holders are unknown
+  std::vector<directory::NodeId> all_;  // with tells_all_: uncalled
   std::vector<directory::NodeId> to_tell_;
   std::vector<directory::NodeId> confirmed_;  // since the last question
-  std::set<directory::NodeId> failed_;        // did not answer
+  std::set<directory::NodeId> failed_;
   directory::NodeId after_;
   std::vector<directory::NodeId> silent_;
   uint32_t copies_ = 0;
   uint32_t unanswered_ = 0;
   base::Pending question_;
   std::vector<base::Pending> calls_;
-  base::Pending vouched_;  // copies elsewhere that this node vouches for
+  base::Pending vouched_;  // copies that this node vouches for
   base::Timer vouched_deadline_;
 };
 

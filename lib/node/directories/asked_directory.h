@@ -16,7 +16,6 @@ class AskedDirectory final : public DirectoryHost {
         programs_(link.programs(), Service::kDirectory),
         remote_(loop, caller_, programs_, server, random) {}
 
-  // See RemoteDirectory.
   void MoveTo(const verbs::Address& server) { remote_.MoveTo(server); }
   bool unanswered() const { return remote_.unanswered(); }
 
@@ -25,7 +24,8 @@ class AskedDirectory final : public DirectoryHost {
 
  private:
   using Remote = directory::RemoteDirectory;
-  // Beside its batches a node has a Join or a Leave under way, and looks what the directory knows.
+  // A node's calls of itself: its batches, a Join or a Leave, and a look at what the directory
+  // knows.
   static_assert(Membership::kBatchesInFlight + 4 <= Remote::kMostCallsOfNode && Remote::kMostCalls <= kOwnCalls,
                 "what a node says of itself is never refused");
 

@@ -4,7 +4,6 @@
 
 namespace tokamak::node {
 
-// The requests that a busy node refuses last.
 static_assert(static_cast<uint8_t>(directory::RequestKind::kJoin) == 1 &&
                   static_cast<uint8_t>(directory::RequestKind::kLeave) == 2 &&
                   static_cast<uint8_t>(directory::RequestKind::kUpdate) == kLastKindOfOwnLife,

@@ -1,5 +1,5 @@
-// ServedDirectory is a node's own directory, which it serves to the others: what this node holds
-// itself and is small comes with the answer to who looks for it.
+// ServedDirectory is a node's own directory, which it serves to the others: small objects that this
+// node holds come with the answer.
 //
 // Thread rule: the control loop.
 #pragma once

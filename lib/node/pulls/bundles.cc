@@ -35,7 +35,6 @@ base::Pending Bundles::Ask(const verbs::Address& holder, const base::ObjectVersi
   return part;
 }
 
-// Returns the bundle for `holder` that has room, or a new one.
 Bundles::Bundle& Bundles::Gathering(const verbs::Address& holder, uint64_t size) {
   const size_t room = objects_.max_call_size();
   for (const auto& bundle : bundles_) {
@@ -56,7 +55,6 @@ void Bundles::SendAll() {
   for (const auto& each : bundles_) {
     Bundle& bundle = *each;
     if (bundle.under_way != nullptr) continue;
-    // Dropped objects are not asked for.
     bundle.parts.erase(std::remove(bundle.parts.begin(), bundle.parts.end(), nullptr), bundle.parts.end());
     ++sent_;
     BringAllRequest request;
@@ -87,7 +85,7 @@ void Bundles::Drop(Part& part) {
 // A callback may drop other parts, or all of this.
 void Bundles::OnReply(Bundle& bundle, const absl::StatusOr<absl::Span<const uint8_t>>& reply) {
   const std::unique_ptr<Bundle> ended = bundle.bundles->Take(bundle);
-  ++ended->live;  // it outlives them all
+  ++ended->live;  // outlives them all
   const auto objects = reply.ok() ? BringAllAnswer::Decode(*reply, ended->parts.size())
                                   : BringAllAnswer::Contents(ended->parts.size(), reply.status());
   for (size_t place = 0; place < ended->parts.size(); ++place) {
@@ -102,7 +100,7 @@ void Bundles::OnReply(Bundle& bundle, const absl::StatusOr<absl::Span<const uint
 std::vector<uint8_t> Bundles::Answer(absl::Span<const base::ObjectVersion> versions, size_t max_size, const Size& size,
                                      const Contents& contents) {
   BringAllAnswer answer(versions.size());
-  size_t left = versions.size() * BringAllAnswer::kBesideContents;  // needed by the contents that follow, at least
+  size_t left = versions.size() * BringAllAnswer::kBesideContents;  // least need of the contents to follow
   for (const base::ObjectVersion& version : versions) {
     const std::optional<uint64_t> here = size(version);
     left -= BringAllAnswer::kBesideContents;

@@ -1,7 +1,6 @@
 // GetLatency counts how long gets of programs took, by the way the object came and by its size.
 //
-// Counting is an addition to a fixed place: no lock, no memory. A reader takes a copy. Thread rule:
-// the node's control loop.
+// No lock, no memory; readers take a copy. Thread rule: the control loop.
 #pragma once
 
 #include <algorithm>
@@ -13,10 +12,9 @@
 
 namespace tokamak::node {
 
-// The way an object came to a get.
 enum class Via : uint8_t {
-  kLocal,    // it was here, or was put here meanwhile
-  kBrought,  // it came with the answer of the directory's node, or of its holder
+  kLocal,    // here, or put here meanwhile
+  kBrought,  // with the answer of the directory's node, or of its holder
   kEager,
   kRead,
   kWrite,
@@ -25,12 +23,12 @@ constexpr size_t kVias = 5;
 
 class GetLatency final {
  public:
-  // Upper bounds of the size classes, in bytes of data and metadata, inclusive; the last class has
+  // Inclusive upper bounds of the size classes, in bytes of data and metadata; the last class has
   // none.
   static constexpr std::array<uint64_t, 4> kSizeBounds = {4096, 65536, 1 << 20, 16 << 20};
   static constexpr size_t kSizes = kSizeBounds.size() + 1;
 
-  // Upper bounds of the time classes, likewise.
+  // The time classes likewise.
   static constexpr std::array<base::Duration, 19> kTimeBounds = {
       base::Microseconds(10),   base::Microseconds(25),   base::Microseconds(50),  base::Microseconds(100),
       base::Microseconds(250),  base::Microseconds(500),  base::Milliseconds(1),   base::Microseconds(2500),
@@ -41,7 +39,7 @@ class GetLatency final {
 
   struct Histogram {
     std::array<uint64_t, kTimes> counts{};  // by class of time
-    double seconds = 0;                     // sum of all
+    double seconds = 0;
   };
 
   void Add(Via via, uint64_t size, base::Duration took) {

@@ -1,8 +1,8 @@
-// LocationCache remembers where objects were, so that a get of a recently located object need not
-// wait for the directory, and gets go on while the directory is away.
+// LocationCache remembers where objects were: gets of recently located ones do not wait for the
+// directory, and go on while it is away.
 //
-// An entry is a hint, as the directory's own are: the holder is the authority. Bound: the
-// kMaxEntries remembered last. Thread rule: the node's control loop.
+// Entries are hints: the holder is the authority. Bound: the latest kMaxEntries. Thread rule: the
+// control loop.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace tokamak::node {
 class LocationCache final {
  public:
   static constexpr size_t kMaxEntries = 65536;
-  static constexpr base::Duration kFresh = base::Seconds(1);  // younger entries are used without asking first
+  static constexpr base::Duration kFresh = base::Seconds(1);  // used without asking first
 
   void Remember(const base::ObjectId& id, const directory::LocatedObject& info, base::Time now) {
     Entry& entry = entries_[id];
@@ -33,7 +33,7 @@ class LocationCache final {
     while (entries_.size() > kMaxEntries || order_.size() > 2 * kMaxEntries) ForgetOldest();
   }
 
-  // Returns nullptr if not known; valid until the next call.
+  // Returns nullptr if unknown; valid until the next call.
   const directory::LocatedObject* Find(const base::ObjectId& id) const {
     const auto found = entries_.find(id);
     return found == entries_.end() ? nullptr : &found->second.info;
@@ -45,7 +45,6 @@ class LocationCache final {
 
   void Forget(const base::ObjectId& id) { entries_.erase(id); }
 
-  // Forgets `holder`, which has it no longer; others may.
   void ForgetHolder(const base::ObjectId& id, const directory::NodeId& holder) {
     const auto found = entries_.find(id);
     if (found == entries_.end()) return;
@@ -62,7 +61,6 @@ class LocationCache final {
     uint64_t number = 0;
   };
 
-  // Drops the front of order_; an entry that was remembered again has a later place there.
   void ForgetOldest() {
     const auto [id, number] = order_.front();
     order_.pop_front();
@@ -70,7 +68,7 @@ class LocationCache final {
     if (found != entries_.end() && found->second.number == number) entries_.erase(found);
   }
 
-  absl::flat_hash_map<base::ObjectId, Entry> entries_;  // never visited in its own order
+  absl::flat_hash_map<base::ObjectId, Entry> entries_;  // never iterated
   std::deque<std::pair<base::ObjectId, uint64_t>> order_;
   uint64_t last_number_ = 0;
 };

@@ -23,7 +23,7 @@ void ObjectKeep::Try() {
   step_ = needs_.pulls.StartOnce(request_.version, [this](const absl::Status& status) { Pulled(status); });
 }
 
-// Decides without asking anybody; kKept: no objection.
+// kKept: no objection.
 KeepAnswer ObjectKeep::WhyNot() const {
   if (needs_.dropped.Contains(request_.version)) return KeepAnswer::kGone;
   if (needs_.membership.fenced()) return KeepAnswer::kLater;
@@ -54,7 +54,7 @@ void ObjectKeep::Pulled(const absl::Status& status) {
   }
 }
 
-// A kept object is never evicted: the directory must know of it, or a deletion would not find it.
+// Never evicted, it must be known to the directory, or a deletion would miss it.
 void ObjectKeep::KeepWhenAnnounced() {
   Membership& membership = needs_.membership;
   const base::ObjectVersion& version = request_.version;
@@ -67,9 +67,9 @@ void ObjectKeep::Keep(const absl::Status& announced) {
   if (leaving()) return Say(KeepAnswer::kLeaving);
   if (!announced.ok()) return Say(KeepAnswer::kLater);
   const absl::StatusOr<store::StoredObject> here = needs_.store.Stat(request_.version.id);
-  // Another content may have come, or it is gone again.
+  // Another content, or none.
   if (!here.ok() || here->version() != request_.version) return Say(KeepAnswer::kLater);
-  // Others may have been kept meanwhile, and it may be larger than announced.
+  // Others may have been kept, and it may exceed its announced size.
   const store::Location& place = here->location;
   const bool is_kept = here->origin == store::Origin::kCreatedHere;
   if (!is_kept && !LeavesRoom(place.data_size, place.metadata_size)) return Say(KeepAnswer::kNoRoom);

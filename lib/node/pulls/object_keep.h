@@ -1,16 +1,13 @@
-// ObjectKeep is one object that a leaving node asks this one to keep: it is pulled as for a program
-// of this node, the directory knows of it, and it is never evicted.
+// ObjectKeep is one object that a leaving node asks this one to keep: pulled as for a program here,
+// known to the directory, and never evicted.
 //
-// It answers as soon as it can, with a reason: a leaving node has little time, asks the next one,
-// and may ask again later. It waits only for the bytes and the directory's answer: not for room,
-// not for an id in use, not for deleted objects.
-// Law: kKept is answered only for an object that is sealed here, kept, and known to the directory,
-// so that a deletion finds it.
-// Law: a node that leaves itself keeps nothing for others.
-// Law: kept objects leave a part of the store to this node's programs: they are never evicted, and
-// any peer can ask for it.
+// Answers as soon as it can, with a reason: it waits for the bytes and the directory, not for room,
+// an id in use or a deletion.
+// Law: kKept means sealed here, kept, and known to the directory.
+// Law: a leaving node keeps nothing for others.
+// Law: kept objects, which any peer can ask for, leave a part of the store to this node's programs.
 //
-// Thread rule: the node's control loop.
+// Thread rule: the control loop.
 #pragma once
 
 #include <cstdint>
@@ -30,10 +27,10 @@ namespace tokamak::node {
 
 class ObjectKeep final : public base::Handle {
  public:
-  // The programs' part of the store is one in this many; it is not used to keep objects for others.
+  // The programs' part of the store is one in this many.
   static constexpr uint64_t kPartOfPrograms = 16;
 
-  // All references must outlive it.
+  // Must outlive it.
   struct Needs {
     base::EventLoop& loop;
     store::Store& store;
@@ -41,16 +38,15 @@ class ObjectKeep final : public base::Handle {
     Membership& membership;
     const DroppedVersions& dropped;
     const size_t& evacuations;  // of this node, under way
-    base::Duration deadline;    // of a question to the directory
+    base::Duration deadline;    // of each question
   };
 
-  // May answer at once; then it has nothing left to do and may be dropped.
+  // May answer at once, and may be dropped then.
   ObjectKeep(const Needs& needs, const KeepRequest& request, transport::Reply reply);
 
  private:
   bool leaving() const { return needs_.evacuations > 0 || needs_.membership.left(); }
   bool IsHere() const;
-  // Returns true if the programs keep their part of the store beside an object of that size.
   bool LeavesRoom(uint64_t data_size, uint64_t metadata_size) const;
   void Try();
   KeepAnswer WhyNot() const;

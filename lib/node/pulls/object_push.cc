@@ -12,7 +12,7 @@ ObjectPush::ObjectPush(const Needs& needs, const directory::NodeId& to, PushRequ
     : needs_(needs), to_(to), request_(std::move(request)), done_(std::move(done)) {
   CHECK_LE(request_.ids.size(), PushRequest::kMaxPushed);
   ++needs_.under_way;
-  // Its address may have changed since: a push is rare enough to ask again.
+  // Asks again: the address may have changed.
   step_ = needs_.peers.Refresh([this](const absl::Status& status) {
     if (needs_.peers.Find(to_) != nullptr) return Ask();
     Finish(status.ok() ? absl::NotFoundError(absl::StrCat("there is no node ", to_, " (tok nodes lists them)"))

@@ -1,8 +1,8 @@
-// ObjectPush has another node bring objects to itself: that node pulls them from any holder, as for
-// a program of its own, and reports how each went.
+// ObjectPush has another node bring objects to itself, from any holder, as for a program of its
+// own, and report how each went.
 //
-// The pushing node sends no bytes and need not hold the objects. Dropping the handle cancels at the
-// other node as well, for the objects that are not there yet. Thread rule: the node's control loop.
+// This node sends no bytes and need not hold them. Dropping the handle cancels the outstanding ones
+// there. Thread rule: the control loop.
 #pragma once
 
 #include <cstdint>
@@ -26,26 +26,25 @@ namespace tokamak::node {
 
 class ObjectPush final : public base::Handle {
  public:
-  // The outcome of each, in the order of the ids; valid during the call.
+  // Outcomes in the order of the ids; valid during the call.
   using Callback = std::function<void(absl::Span<const absl::Status>)>;
 
-  // All references must outlive it.
+  // Must outlive it.
   struct Needs {
     Peers& peers;
     transport::Caller& nodes;  // of the service kObjects
-    size_t& under_way;         // counts the live ones
+    size_t& under_way;         // live pushes
     base::Duration deadline;   // for the answer, beyond the time-out
   };
 
-  // Starts at once; `done` runs once, later. `request` has at most PushRequest::kMaxPushed ids.
+  // `done` runs once, later. Requires at most PushRequest::kMaxPushed ids.
   ObjectPush(const Needs& needs, const directory::NodeId& to, PushRequest request, Callback done);
   ~ObjectPush() override { --needs_.under_way; }
 
-  // Objects that a node brings to itself for peers at once: as many as its directory lets it wait
-  // for beside its own programs.
+  // Objects brought for peers at once; the directory's bound beside a node's own programs.
   static constexpr size_t kMaxBrought = 16384;
 
-  // A peer's request being served, owned by whoever brings its objects.
+  // A peer's request being served, owned by its objects' pulls.
   class Served final : public base::Handle {
    public:
     Served(size_t objects, transport::Reply reply, base::FairShare<directory::Host>::Claim claim)

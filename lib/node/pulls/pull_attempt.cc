@@ -9,18 +9,17 @@ namespace tokamak::node {
 
 namespace {
 
-// True if the peer is in trouble, not only this object at it.
+// True if the peer is in trouble, not this object alone.
 bool IsTroubleOfPeer(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsResourceExhausted(status);
 }
 
-// Returns an engine's index: a node's first engine shares its control loop; the others carry bulk
-// in turn. `turn` 0: not bulk.
+// Returns an engine's index: 0 shares the control loop, the others take bulk in turn. `turn` 0: not
+// bulk.
 size_t EngineOf(size_t engines, uint64_t turn) { return turn == 0 || engines == 1 ? 0 : 1 + turn % (engines - 1); }
 
-// True if both nodes have engines for bulk that reach each other. A software NIC for bulk has a UDP
-// port of its own, which an RDMA device does not reach: between the two all goes over the first
-// engines.
+// True if both have bulk engines that reach each other: a bulk software NIC has its own UDP port,
+// out of an RDMA device's reach.
 bool MeetForBulk(const Peers::Peer& peer, const std::vector<EngineLink*>& engines) {
   if (peer.engines.size() == 1 || engines.size() == 1) return false;
   return (peer.engines.back().udp_port == 0) == (engines.back()->address().udp_port == 0);

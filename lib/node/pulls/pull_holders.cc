@@ -29,7 +29,7 @@ PullHolders::Choice PullHolders::Choose(const std::vector<directory::NodeId>& ho
   uint64_t best_rank = 0;
   for (const directory::NodeId& holder : holders) {
     if (Tried(holder)) continue;
-    if (holder == needs.self) {  // the directory is wrong: it is not here
+    if (holder == needs.self) {  // the directory is wrong
       NoteTried(holder);
       needs.membership.Recheck(version);
       continue;

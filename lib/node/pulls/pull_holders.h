@@ -1,7 +1,7 @@
-// PullHolders is a pull's round through the holders of its object: each is tried once; among the
-// ready ones, first the one with the fewest running pulls, by chance among equals.
+// PullHolders is a pull's round through the holders of its object: each is tried once, the ready
+// ones by fewest running pulls, then by chance.
 //
-// Thread rule: the node's control loop.
+// Thread rule: the control loop.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,10 @@ namespace tokamak::node {
 
 class PullHolders final {
  public:
-  // The possible next steps with the holders not yet tried in this round.
+  // Possible next steps in this round.
   struct Choice {
-    directory::NodeId ready;  // the best ready holder; empty: none
-    bool look_up = false;     // true if an address is unknown or suspect and none were refreshed in this round
+    directory::NodeId ready;  // the best; empty: none
+    bool look_up = false;     // an address is unknown or suspect, and none was refreshed in this round
     std::vector<directory::NodeId> busy;
   };
 
@@ -30,26 +30,26 @@ class PullHolders final {
 
   void BeginRound();
 
-  // Chooses among `holders`, which the directory names for `version`, except this node: if it is
-  // named, it has the directory corrected.
+  // Chooses among the `holders` that the directory names for `version`; has it corrected where it
+  // names this node.
   Choice Choose(const std::vector<directory::NodeId>& holders, const base::ObjectVersion& version);
 
   void NoteTried(const directory::NodeId& holder) { tried_.push_back(holder); }
-  // Unmarks `holder`, which was tried and is not to blame.
+  // Unmarks a tried `holder` that is not to blame.
   void Forgive(const directory::NodeId& holder);
   bool none_tried() const { return tried_.empty(); }
 
   void NoteRefreshed() { refreshed_ = true; }
 
  private:
-  static constexpr size_t kFew = 2;  // enough for most pulls, without an allocation
+  static constexpr size_t kFew = 2;  // usual, without an allocation
 
   bool Tried(const directory::NodeId& holder) const;
 
   PullContext& context_;
   // In this round:
   absl::InlinedVector<directory::NodeId, kFew> tried_;  // at most kMaxHoldersNamed
-  bool refreshed_ = false;                              // true if the addresses of all nodes were refreshed
+  bool refreshed_ = false;                              // the addresses
 };
 
 }  // namespace tokamak::node

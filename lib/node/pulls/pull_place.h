@@ -4,10 +4,9 @@
 //     ^                  |
 //     +-----GiveUp-------+
 //
-//Law: a copy is created, pinned, and sealed or aborted only while nobody else may touch its
-//     memory. The pin keeps that memory in place even if the copy is aborted.
-// When a transfer is cut, the bytes that have certainly arrived are kept for the next one. Thread
-// rule: the node's control loop; the engine counts moved().
+// Law: a copy is created, pinned, and sealed or aborted only while nobody else may touch its
+// memory, which its pin keeps in place even if aborted. A cut transfer's bytes are kept for the
+// next. Thread rule: the control loop; the engine counts moved().
 #pragma once
 
 #include <atomic>
@@ -32,35 +31,33 @@ class PullPlace final {
   PullPlace(const PullPlace&) = delete;
   PullPlace& operator=(const PullPlace&) = delete;
 
-  // Makes room for the object that `info` describes. Errors as Store::CreateCopy's; they change
-  // nothing.
+  // Errors as Store::CreateCopy's; they change nothing.
   [[nodiscard]] absl::Status Reserve(const directory::LocatedObject& info);
   bool reserved() const { return place_.has_value(); }
 
-  // The whole object; only while reserved.
+  // Requires reserved().
   absl::Span<uint8_t> memory() { return store_.Memory(*place_); }
   uint64_t size() const { return place_.has_value() ? place_->total_size() : 0; }
 
-  // Bytes that have arrived by now; the engine counts them while the object moves.
+  // Bytes arrived so far.
   std::atomic<uint64_t>& moved() { return moved_; }
   uint64_t moved_bytes() const { return moved_.load(std::memory_order_relaxed); }
 
-  // Notes that a transfer ended early with the first `arrived` bytes certainly right. Keeps them
-  // for the next transfer if they are some but not all.
+  // Notes an early end with the first `arrived` bytes certainly right; keeps them if some but not
+  // all.
   void Cut(uint64_t arrived);
   uint64_t arrived() const { return arrived_; }
 
-  // Makes the complete object visible, for good, and gives its pin back.
+  // Makes the complete object visible, and gives its pin back.
   void Seal();
-  // Gives the reserved room back, if any.
   void GiveUp();
 
  private:
   store::Store& store_;
   const base::ObjectId id_;
   const store::Owner owner_;
-  std::optional<store::Location> place_;  // of the copy, unsealed and pinned
-  uint64_t arrived_ = 0;                  // bytes from the start, left by a transfer that was cut
+  std::optional<store::Location> place_;  // unsealed and pinned
+  uint64_t arrived_ = 0;                  // from the start, of a cut transfer
   std::atomic<uint64_t> moved_{0};
 };
 

@@ -21,7 +21,7 @@ void PullRegistration::Ask(base::Duration wait, bool may_bring) {
       needs.directory.Locate(request, [this](const absl::StatusOr<directory::LocatedObject>& info) { Answered(info); });
 }
 
-// An error does not mean that the directory has not entered this node.
+// After an error too, the directory may have entered this node.
 void PullRegistration::Answered(const absl::StatusOr<directory::LocatedObject>& info) {
   const PullNeeds& needs = context_.needs;
   locate_.reset();

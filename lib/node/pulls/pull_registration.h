@@ -1,16 +1,15 @@
 // PullRegistration is a pull's standing with the directory: the question under way, and whether a
-// deletion would reach the copy that is coming.
+// deletion would reach the coming copy.
 //
 //   unknown --the directory's answer--> entered --OnWithdraw, Forget, TakeBack--> unknown
 //      |                                   |
 //      +--a holder's word--> vouched ------+--Seal--> unknown: Membership goes on
 //
-//Law: a copy may be sealed only when the directory has entered this node as one that may hold it,
-//     or when a holder vouches for it (docs/consistency.md).
-//Law: an entry without a copy is taken back, also one that an unanswered question may have made:
-//     Membership announces the truth.
-// An entry may be withdrawn while the answer that names it is on its way: WasWithdrawn. Thread
-// rule: the node's control loop.
+// Law: a copy is sealed only while the directory has entered this node, or a holder vouches for it
+// (docs/consistency.md).
+// Law: an entry without a copy is taken back, even one that an unanswered question may have made:
+// Membership announces the truth.
+// Thread rule: the control loop.
 #pragma once
 
 #include <optional>
@@ -29,7 +28,7 @@ class PullRegistration final {
  public:
   class Owner {
    public:
-    // The answer to Ask. It may destroy the registration.
+    // Answers Ask. May destroy the registration.
     virtual void OnLocated(const absl::StatusOr<directory::LocatedObject>& info) = 0;
 
    protected:
@@ -42,41 +41,39 @@ class PullRegistration final {
   PullRegistration(const PullRegistration&) = delete;
   PullRegistration& operator=(const PullRegistration&) = delete;
 
-  // Asks the directory where the object is, which enters this node as coming to it. The answer may
-  // take `wait` until there is a holder, and bring a small object if `may_bring`. One question is
-  // under way at a time.
+  // Asks the directory where the object is, which enters this node as coming. It may wait `wait`
+  // for a holder, and bring a small object if `may_bring`. Bound: one question.
   void Ask(base::Duration wait, bool may_bring);
   bool asking() const { return locate_ != nullptr; }
-  // Until when the last question's answer is awaited before the pull goes on without it.
+  // Time after which the pull goes on without the answer.
   base::Time patient_until() const { return patient_until_; }
 
-  // Notes that the directory has given a usable answer: from now on it is asked to wait for
-  // holders, and its silence is no longer news.
+  // Notes a usable answer: from now on the directory is asked to wait for holders, and its silence
+  // is no news.
   void NoteAnswer() { answered_ = true; }
   bool answered() const { return answered_; }
 
-  // True if the answer that has just come named `version`, but its entry was withdrawn since.
+  // True if the answer just come named `version`, whose entry was withdrawn since.
   bool WasWithdrawn(const base::ObjectVersion& version) const { return withdrawn_ == version; }
 
   // Notes that the directory has entered this node as coming to `version`.
   void Enter(const base::ObjectVersion& version);
-  // Notes that a holder vouches for a copy of `version` until `until`. An entry in the directory
-  // outranks it.
+  // Notes that a holder vouches for `version` until `until`. A directory's entry outranks it.
   void Vouch(const base::ObjectVersion& version, base::Time until);
   bool entered() const { return state_ == State::kEntered; }
 
-  // See Copies::StaysEntered. Without a generation: whether it may have been entered at all.
+  // See Copies::StaysEntered. Without a generation: whether it may be entered at all.
   bool IsComing(const base::ObjectVersion& version) const;
 
-  // Notes that Membership reports to the directory that `version` is not here.
+  // Notes that Membership withdraws `version`.
   void OnWithdraw(const base::ObjectVersion& version);
-  // Notes that the content was deleted: the directory knows more than this node.
+  // Notes the content deleted: the directory knows more.
   void Forget() { state_ = State::kUnknown; }
-  // Takes the entry back: the copy no longer comes.
+  // Takes the entry back.
   void TakeBack();
   // Ends in the task that seals the copy; Membership announces it.
   void Seal();
-  // Ends the pull: TakeBack, also of an entry that the question under way may have made.
+  // Takes back, also an entry that the question under way may have made.
   void End();
 
  private:
@@ -92,7 +89,7 @@ class PullRegistration final {
   base::Time vouched_until_;     // kVouched
   base::Time patient_until_;
   bool answered_ = false;
-  std::optional<base::ObjectVersion> withdrawn_;  // the last one since the directory was asked
+  std::optional<base::ObjectVersion> withdrawn_;  // the last since Ask
   base::Pending locate_;
 };
 

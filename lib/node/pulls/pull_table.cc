@@ -85,7 +85,7 @@ void PullTable::SlotFreed(const directory::NodeId& holder) {
   if (!giving_turns_.armed()) giving_turns_ = needs_.loop.Post([this] { GiveTurns(); });
 }
 
-// The loop ends: a pull that gets its turn leaves the queue in any case.
+// Ends: a pull with its turn leaves the queue in any case.
 void PullTable::GiveTurns() {
   for (const directory::NodeId& holder : std::exchange(freed_, {})) {
     while (needs_.peers.UseOf(holder) != Peers::Use::kBusy) {

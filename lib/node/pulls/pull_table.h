@@ -1,7 +1,7 @@
-// PullTable holds the objects that are on their way here, one ObjectPull (object_pull.h) for each,
-// however many gets wait for it, and the queues of pulls that wait for a turn at a busy holder.
+// PullTable holds one ObjectPull (object_pull.h) for each object on its way here, however many gets
+// wait for it, and the queues of pulls for a turn at a busy holder.
 //
-// Thread rule: the node's control loop.
+// Thread rule: the control loop.
 #pragma once
 
 #include <cstdint>
@@ -25,36 +25,33 @@ class PullTable final : private PullContext::Table {
   using Needs = PullNeeds;
   using Waiter = PullWaiter;
 
-  // All references must outlive it; the engines' hosts must be dropped before it.
+  // All must outlive it, the engines' hosts excepted, which are dropped before it.
   PullTable(Needs needs, base::Random random, const PullOptions& options);
   ~PullTable();
   PullTable(const PullTable&) = delete;
   PullTable& operator=(const PullTable&) = delete;
 
-  // Pulls `id`, or joins the running pull. Goes on until it succeeds, cannot succeed or has no
-  // waiters: the deadline is the caller's. `protocol` counts for a pull that is not moving yet;
-  // kAuto leaves it to the policy.
+  // Pulls `id`, or joins the running pull, until it succeeds, cannot succeed or has no waiters:
+  // deadlines are the caller's. `protocol` counts until bytes move; kAuto: the policy's choice.
   [[nodiscard]] std::unique_ptr<Waiter> Start(const base::ObjectId& id, transport::Protocol protocol, Callback done);
 
-  // The same for a waiter that does not wait: once the pull would pause, `done` gets the reason.
-  // kNotFound: nobody has this content, or it was deleted. kResourceExhausted: no room.
-  // kAlreadyExists or kFailedPrecondition: the id is in use here, or has another content.
-  // kUnavailable: anything else, and it may work later. ok as above: the caller checks of which
-  // generation. `done` must not drop other waiters of `id`.
+  // The same without waiting: a pause ends it with the reason. kNotFound: nobody has this content,
+  // or it was deleted. kResourceExhausted: no room. kAlreadyExists or kFailedPrecondition: the id
+  // is in use here, or has another content. kUnavailable: anything else, which may pass. ok: of a
+  // generation that the caller checks. `done` must not drop other waiters of `id`.
   [[nodiscard]] std::unique_ptr<Waiter> StartOnce(const base::ObjectVersion& version, Callback done);
 
   // See Copies.
   bool IsComing(const base::ObjectVersion& version) const;
   void OnWithdraw(const base::ObjectVersion& version);
-  // Keeps a pull of `version` from sealing it. The waiters for its id go on waiting, for another
-  // content.
+  // Keeps a pull of `version` from sealing it; its waiters go on, for another content.
   void Drop(const base::ObjectVersion& version);
 
-  // nullopt: the object is not on its way here.
+  // nullopt: no pull.
   std::optional<PullProgress> Progress(const base::ObjectId& id) const;
 
   size_t running() const override { return pulls_.size(); }
-  // Running pulls without a known holder: they wait in the directory, or are about to.
+  // Pulls waiting in the directory for a holder, or about to.
   size_t looked_for() const { return context_.looked_for; }
   const PullCounters& counters() const { return context_.counters; }
   uint64_t bundles_sent() const { return context_.bundles.sent(); }
@@ -74,10 +71,10 @@ class PullTable final : private PullContext::Table {
   const Needs needs_;
   const PullOptions options_;
   PullContext context_;
-  uint64_t last_number_ = 0;  // of a pull
+  uint64_t last_number_ = 0;
   // A pull without waiters stays until its engine has let go of the memory.
   std::map<base::ObjectId, std::unique_ptr<ObjectPull>> pulls_;
-  std::map<directory::NodeId, std::map<uint64_t, ObjectPull*>> queues_;  // by holder, in order of their beginning
+  std::map<directory::NodeId, std::map<uint64_t, ObjectPull*>> queues_;  // by holder, oldest first
   std::set<directory::NodeId> freed_;                                    // holders with a slot to give
   base::Timer giving_turns_;
 };

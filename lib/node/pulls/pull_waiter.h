@@ -1,4 +1,4 @@
-// PullWaiter waits for one object that is being pulled. Thread rule: the node's control loop.
+// PullWaiter waits for one object that is being pulled. Thread rule: the control loop.
 #pragma once
 
 #include <functional>
@@ -9,16 +9,15 @@
 
 namespace tokamak::node {
 
-// ok: the object is sealed here. Otherwise the reason why it can never come, e.g. too large for
-// this store.
+// ok: sealed here. Otherwise why it can never come, e.g. too large for this store.
 using PullCallback = std::function<void(const absl::Status&)>;
 
 // Dropping it stops waiting; dropping the last one cancels the pull.
 class PullWaiter : public base::Handle {
  public:
-  // The latest failure while the pull goes on trying; ok: none.
+  // The latest failure while the pull retries; ok: none.
   virtual absl::Status trouble() const = 0;
-  // The way the object came; only after ok was reported.
+  // Requires that ok was reported.
   virtual Via via() const = 0;
 };
 

@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
   arguments.AddValue("rate", "of both cables", rate);
   arguments.AddValue("delay", "of both cables", delay);
   arguments.AddValue("pcap", "capture all ports, into files that begin with this", pcap);
-  tokamak::sim::PrepareSimulator();  // picoseconds
+  tokamak::sim::PrepareSimulator();
   arguments.Parse(argc, argv);
 
   ns3::NodeContainer hosts(2);

@@ -1,5 +1,5 @@
 // Conservation: nothing disappears in a fabric. Every frame sent has arrived, was dropped and
-// counted, or is still somewhere; see the laws in the headers of sim/fabric.
+// counted, or is still somewhere (laws: headers of sim/fabric).
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace tokamak::sim {
 
-// Returns a sentence for each place that breaks it. `at_rest`: nothing is queued or on its way, so
-// buffers must be empty, too.
+// Returns a sentence per breach. `at_rest`: nothing queued or on its way, so buffers are empty,
+// too.
 std::vector<std::string> FindUnaccounted(SwitchedFabric& fabric, bool at_rest);
 
 }  // namespace tokamak::sim

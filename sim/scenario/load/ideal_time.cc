@@ -8,11 +8,11 @@
 namespace tokamak::sim {
 namespace {
 
-// Bytes of the link's time, see docs/simulation.md.
+// Wire bytes, see docs/simulation.md.
 constexpr uint32_t kHeaders = 82;
 constexpr uint32_t kReth = 16;
 constexpr uint32_t kAeth = 4;
-constexpr uint32_t kIpv6 = 20;  // more than IPv4
+constexpr uint32_t kIpv6 = 20;  // beyond IPv4
 
 constexpr uint32_t kNobody = UINT32_MAX;
 
@@ -55,7 +55,7 @@ base::Duration IdealTimes::Of(const Transfer& transfer) {
 }
 
 base::Duration IdealTimes::Through(const Way& way, const std::vector<uint32_t>& packets) {
-  std::vector<base::Duration> free(way.size());  // when each cable has sent everything so far
+  std::vector<base::Duration> free(way.size());
   base::Duration here;
   for (uint32_t bytes : packets) {
     here = base::Duration();
@@ -71,7 +71,7 @@ IdealTimes::Way IdealTimes::FindWay(uint32_t from, uint32_t to) const {
   const Topology::End& source = interfaces_[from];
   const Topology::End& target = interfaces_[to];
   const auto is = [](const Topology::End& a, const Topology::End& b) { return a.node == b.node && a.port == b.port; };
-  // From the target: the cable by which a node comes closer to it.
+  // From the target: each node's cable towards it.
   std::vector<uint32_t> next(topology_.nodes(), kNobody);
   std::vector<bool> known(topology_.nodes());
   std::deque<uint32_t> nodes = {target.node};

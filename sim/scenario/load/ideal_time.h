@@ -1,9 +1,8 @@
-// IdealTimes computes how long a transfer takes when it has the network to itself: its slowdown in
-// a run is measured against that.
+// IdealTimes computes how long a transfer takes alone on the network, the base of its slowdown in a
+// run.
 //
-// It counts every packet over every cable, stored and forwarded by each switch, and the
-// acknowledgement back, without windows or rates. The first of several shortest ways counts. An
-// idle network takes exactly as long (two_hosts in scenarios/).
+// Every packet over every cable, stored and forwarded, and the ACK back, without windows or rates,
+// by the first shortest way: exact on an idle network (two_hosts in scenarios/).
 #pragma once
 
 #include <cstdint>
@@ -20,24 +19,23 @@ class IdealTimes final {
   // The topology must outlive it.
   IdealTimes(const Topology& topology, uint32_t mtu);
 
-  // Returns the time from the first bit of the first packet until the request completes at its
-  // poster.
+  // Returns the time from the first packet's first bit to the request's completion.
   base::Duration Of(const Transfer& transfer);
 
  private:
-  using Way = std::vector<const LinkParameters*>;  // cables, in order
+  using Way = std::vector<const LinkParameters*>;
 
   Way FindWay(uint32_t from, uint32_t to) const;
-  // Returns the time at which the last of these packets, by their bytes on the wire, has arrived.
+  // Returns the arrival of the last of these packets, in wire bytes.
   static base::Duration Through(const Way& way, const std::vector<uint32_t>& packets);
 
   const Topology& topology_;
   const uint32_t mtu_;
   std::vector<Topology::End> interfaces_;
   std::vector<bool> ipv6_;
-  std::vector<std::vector<uint32_t>> cables_;  // of each node
+  std::vector<std::vector<uint32_t>> cables_;  // by node
 
-  // A cache: many transfers go the same way.
+  // Many transfers go the same way.
   uint32_t last_from_ = UINT32_MAX;
   uint32_t last_to_ = UINT32_MAX;
   Way way_;

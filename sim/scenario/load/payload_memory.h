@@ -1,5 +1,5 @@
-// PayloadMemory is the memory that transfers are sent from and arrive in, the same for all NICs:
-// bytes with a pattern, or, for phantom payload, addresses with nothing behind them.
+// PayloadMemory is the source and sink of all NICs' transfers: bytes with a pattern, or, for
+// phantom payload, addresses with nothing behind.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ class PayloadMemory final {
   absl::Span<uint8_t> source() const { return {base_, bytes_}; }
   absl::Span<uint8_t> sink() const { return {base_ + bytes_, bytes_}; }
 
-  // The flags that a region of it needs beside its rights.
+  // Beside a region's rights.
   verbs::Access flags() const { return phantom_ ? verbs::kPhantom : verbs::kLocalRead; }
 
-  // Checks that the first `bytes` bytes have arrived as they were sent.
+  // Checks the first `bytes`.
   void Expect(uint32_t bytes);
   bool Right() const;
 

@@ -1,7 +1,6 @@
 // PhantomRegistration registers an arena with a NIC that moves its lengths and not its bytes.
 //
-// Reads and writes by the node itself, such as its store's bookkeeping and eager messages, stay
-// real.
+// The node's own accesses, as by store and eager messages, are real.
 #pragma once
 
 #include <memory>

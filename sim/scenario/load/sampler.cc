@@ -36,7 +36,7 @@ void Sampler::Take() {
   }
 }
 
-// Keeps the second of each two: counters are totals, and of queues the longer one counts.
+// Keeps every second: counters are totals; of queues the longer counts.
 void Sampler::Thin() {
   for (size_t i = 0; i < samples_.size() / 2; ++i) {
     const Sample& dropped = samples_[2 * i];

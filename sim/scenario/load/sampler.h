@@ -1,7 +1,7 @@
 // Sampler reads the queues of a run, and the progress of its workloads, at regular intervals.
 //
-// The length of a run is not known beforehand: when there are too many samples every other one is
-// dropped, and the interval doubles. It keeps the most of a queue that it saw.
+// Too many samples: every other one goes, the interval doubles, and the longer of two queues is
+// kept.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ class Sampler final {
  public:
   struct PortSample {
     uint64_t queued = 0;      // bytes, of the data's priority
-    uint64_t sent_bytes = 0;  // so far, of the same priority
-    base::Duration paused;    // so far, of the same priority
+    uint64_t sent_bytes = 0;  // of that priority
+    base::Duration paused;    // of that priority
   };
   struct Sample {
     base::Duration time;  // since Start
@@ -27,14 +27,13 @@ class Sampler final {
     std::vector<Traffic::GroupCounters> groups;
   };
 
-  // The arguments must outlive it. `priority` is the one to sample.
+  // Arguments must outlive it. `priority`: sampled.
   Sampler(base::EventLoop& loop, const OutputSettings& settings, const std::vector<FabricPort>& ports, uint8_t priority,
           const Traffic& traffic)
       : loop_(loop), settings_(settings), ports_(ports), priority_(priority), traffic_(traffic) {}
 
   void Start();
 
-  // Takes the last sample, now.
   void Stop();
 
   const std::vector<Sample>& samples() const { return samples_; }

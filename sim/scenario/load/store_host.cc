@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint16_t kPort = 7000;
 
-// The bytes of an object follow from its id.
+// From the id.
 uint64_t WordAt(const base::ObjectId& id, uint64_t i) {
   uint64_t seed;
   std::memcpy(&seed, id.data(), sizeof(seed));
@@ -123,7 +123,7 @@ SimulatedNodeOptions StoreHost::NodeOptions() {
   machine.listen = scenario_.topology.hosts[number_].addresses[0];
   machine.listen.port = kPort;
   machine.endpoint = scenario_.store.endpoint;
-  // The slots of connections in use.
+  // Slots of connections in use.
   if (scenario_.store.connect_before) machine.endpoint.first_slots = machine.endpoint.receive_slots;
   machine.endpoint.reliability.ack_timeout = scenario_.nic.ack_timeout;
   machine.endpoint.reliability.retry_count = static_cast<uint8_t>(scenario_.nic.retries);

@@ -1,8 +1,7 @@
-// StoreHost is a host of a scenario that runs a node: its memory, its NICs as rails, and a program
-// that puts and gets objects.
+// StoreHost is a scenario's host with a node: memory, NICs as rails, and a program that puts and
+// gets objects.
 //
-// The node has a processor of its own, so its work delays nobody else; the NICs are those of the
-// scenario, and so on the network's loop.
+// The node has its own processor; the NICs are the scenario's, on the network's loop.
 #pragma once
 
 #include <cstdint>
@@ -31,26 +30,26 @@ class StoreHost final {
  public:
   using Done = std::function<void(const StoreReport&)>;
 
-  // The arguments, the devices included, must outlive it. `number` is the host's in the topology.
-  // Errors: those of Machine::Assemble.
+  // Arguments and devices must outlive it. `number`: in the topology. Errors: those of
+  // Machine::Assemble.
   static absl::StatusOr<std::unique_ptr<StoreHost>> Open(VirtualTime& time, const Scenario& scenario, uint32_t number,
                                                          absl::Span<verbs::Device* const> devices);
   ~StoreHost();
 
-  // Joins the directory, which host 0 serves.
+  // Joins host 0's directory.
   void Start();
 
-  // Returns true if it has joined, and the directory knows its objects.
+  // True if joined, and its objects known.
   bool settled() const;
 
-  // Starts now; `done` runs in a task of the node's loop. A got object is released at once.
+  // `done` runs in a task of the node's loop. A got object is released at once.
   void Put(const std::string& object, uint64_t bytes, Done done);
   void Get(const std::string& object, transport::Protocol protocol, base::Duration timeout, Done done);
 
-  // Deletes it on this node alone, if it is here.
+  // Here alone.
   void Drop(const std::string& object);
 
-  // Real payload: true if every get has returned the bytes of the put.
+  // True if every get has returned the put's bytes (real payload).
   bool payload_is_right() const { return right_; }
 
  private:
@@ -62,7 +61,6 @@ class StoreHost final {
     std::unique_ptr<transport::Registration> registration;
   };
 
-  // A put or a get until it is answered.
   struct Asked {
     base::Timer begin;
     base::Pending get;
@@ -72,8 +70,7 @@ class StoreHost final {
   StoreHost(VirtualTime& time, const Scenario& scenario, uint32_t number);
   absl::Status OpenRail(verbs::Device& device);
   const HostCosts& costs() const { return scenario_.costs[number_]; }
-  // Half of a program's wait for its node beside the node's own work: the program has a processor
-  // of its own, so this is no time of the node's.
+  // Half of a program's round trip to its node, on the program's own processor.
   base::Timer Later(base::Task task) { return loop_->RunAfter(costs().client_round_trip / 2, std::move(task)); }
   SimulatedNodeOptions NodeOptions();
   node::Machine& machine() const { return node_->machine(); }
@@ -89,7 +86,7 @@ class StoreHost final {
   std::vector<Rail> rails_;
   std::unique_ptr<SimulatedNode> node_;
   store::Owner me_{};
-  std::map<base::ObjectId, StoreReport> pulled_;  // the last pull of each object
+  std::map<base::ObjectId, StoreReport> pulled_;
   std::vector<std::unique_ptr<Asked>> asked_;
   bool right_ = true;
 };

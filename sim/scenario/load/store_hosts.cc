@@ -11,11 +11,11 @@
 namespace tokamak::sim {
 namespace {
 
-constexpr base::Duration kFirstPause = base::Microseconds(10);  // before the first look whether all are ready
+constexpr base::Duration kFirstPause = base::Microseconds(10);  // before the first look for readiness
 constexpr base::Duration kMostPause = base::Milliseconds(1);
-constexpr base::Duration kMostPatience = base::Seconds(1);  // with a connection; after it, it is made on demand
+constexpr base::Duration kMostPatience = base::Seconds(1);  // per connection; then it is made on demand
 
-// The object that `to` gets to be connected: the smallest, or the smallest that goes by bulk.
+// Got by `to` to connect: the smallest object, or the smallest for bulk.
 std::string HelloOf(uint32_t from, uint32_t to, bool bulk) {
   return absl::StrCat(bulk ? "bulk" : "hello", from, "-", to);
 }
@@ -56,8 +56,7 @@ void StoreHosts::AwaitAll(base::Duration pause, base::Task then) {
   });
 }
 
-// Puts the objects that exist before the time begins. One that finds no room is missing for its
-// gets.
+// Puts objects that exist before; one without room is missing for its gets.
 void StoreHosts::PutFirst(base::Task ready) {
   for (uint32_t i = 0; i < scenario_.objects.size(); ++i) {
     const StoreObject& object = scenario_.objects[i];
@@ -74,12 +73,10 @@ void StoreHosts::PutFirst(base::Task ready) {
   });
 }
 
-// Connects each getting host to the hosts that put its objects, one after the other, by getting
-// something that nobody else has; connections for bulk are made the same way. Each begins with a
-// different peer, so no host is asked by all at once.
+// Connects getters to putters, one after the other, also for bulk, by getting what nobody else has;
+// each begins with another peer, so no host is asked by all at once.
 void StoreHosts::Connect() {
   const auto count = static_cast<uint32_t>(hosts_.size());
-  // to the hosts that it gets from, and whether for bulk
   std::vector<std::set<std::pair<uint32_t, bool>>> distances(count);
   for (const Transfer& one : scenario_.transfers) {
     if (one.way != Transfer::Way::kGet || one.from == one.to) continue;
@@ -105,7 +102,7 @@ void StoreHosts::ConnectNext(uint32_t host) {
   peers_[host].pop_back();
   ++underway_;
   const std::string hello = HelloOf(peer.host, host, peer.bulk);
-  // By READ: the queue pairs for large objects exist, too, when the time begins.
+  // READ: queue pairs for large objects are made, too.
   hosts_[host]->Get(hello, transport::Protocol::kRead, kMostPatience, [this, host, peer, hello](const StoreReport&) {
     --underway_;
     if (peer.bulk) {

@@ -18,25 +18,23 @@ namespace tokamak::sim {
 
 class StoreHosts final {
  public:
-  // Returns the device of an interface, by number.
   using Devices = std::function<verbs::Device&(uint32_t interface)>;
 
-  // The arguments must outlive it. `loop` is the network's. Errors: those of StoreHost::Open.
+  // Arguments must outlive it. `loop`: the network's. Errors: those of StoreHost::Open.
   static absl::StatusOr<std::unique_ptr<StoreHosts>> Open(VirtualTime& time, base::EventLoop& loop,
                                                           const Scenario& scenario, const Devices& devices);
 
-  // Has all nodes join, put the objects that exist before, and connect as Scenario::store says;
-  // `ready` runs when that is done, and the directory knows it.
+  // Has all join, put what exists before, and connect by Scenario::store; `ready` runs when the
+  // directory knows all.
   void Prepare(base::Task ready);
 
-  // Starts a put or a get of the scenario; `done` runs in a later task.
+  // `done` runs in a later task.
   void Begin(const Transfer& transfer, StoreHost::Done done);
 
   bool payload_is_right() const;
 
  private:
   StoreHosts(base::EventLoop& loop, const Scenario& scenario) : loop_(loop), scenario_(scenario) {}
-  // A host to connect to, and whether for bulk.
   struct Peer {
     uint32_t host = 0;
     bool bulk = false;
@@ -51,10 +49,10 @@ class StoreHosts final {
 
   base::EventLoop& loop_;
   const Scenario& scenario_;
-  std::vector<std::unique_ptr<StoreHost>> hosts_;  // as in the topology
-  std::vector<uint32_t> host_of_;                  // each interface
-  uint32_t underway_ = 0;                          // puts and gets before the time begins
-  std::vector<std::vector<Peer>> peers_;           // by host: the peers to connect to, the next one last
+  std::vector<std::unique_ptr<StoreHost>> hosts_;
+  std::vector<uint32_t> host_of_;         // by interface
+  uint32_t underway_ = 0;                 // puts and gets before the scenario's time
+  std::vector<std::vector<Peer>> peers_;  // by host; the next one last
   base::Timer look_;
 };
 

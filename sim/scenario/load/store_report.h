@@ -11,9 +11,9 @@ namespace tokamak::sim {
 
 struct StoreReport {
   absl::Status status;
-  // For a get that pulled the object; kAuto: it was here already.
+  // For a pull; kAuto: the object was here.
   transport::Protocol protocol = transport::Protocol::kAuto;
-  std::optional<uint32_t> holder;  // the host that it came from, by its number in the topology
+  std::optional<uint32_t> holder;  // number in the topology
 };
 
 }  // namespace tokamak::sim

@@ -11,7 +11,7 @@ namespace {
 
 using verbs::Opcode;
 
-// Ids with this bit are those of receives, which nobody waits for.
+// Marks receives, which nobody waits for.
 constexpr uint64_t kReceive = uint64_t{1} << 32;
 
 uint32_t Largest(const std::vector<Transfer>& transfers) {
@@ -27,7 +27,7 @@ uint32_t Largest(const std::vector<Transfer>& transfers) {
 absl::StatusOr<std::unique_ptr<Traffic>> Traffic::Open(base::EventLoop& loop, SwitchedFabric& fabric,
                                                        const Scenario& scenario) {
   std::unique_ptr<Traffic> traffic(new Traffic(loop, fabric, scenario));
-  std::vector<uint32_t> transfers(fabric.interfaces());  // at each NIC
+  std::vector<uint32_t> transfers(fabric.interfaces());
   for (const Transfer& one : scenario.transfers) {
     if (one.way != Transfer::Way::kMessage) continue;
     ++transfers[one.from];
@@ -64,7 +64,7 @@ absl::Status Traffic::OpenNic(const verbs::Address& address, uint32_t number, ui
   options.congestion = settings.congestion;
   options.dcqcn = settings.dcqcn;
   options.window_packets = settings.window;
-  options.nic_packets = verbs::soft::kUnboundedWindow;  // the scenario's window alone bounds
+  options.nic_packets = verbs::soft::kUnboundedWindow;  // the scenario's window bounds
   options.ack_every = settings.ack_every;
   options.selective_repeat = settings.selective_repeat;
   options.batch_packets = 16;

@@ -1,9 +1,8 @@
-// Traffic carries out the transfers of a scenario: a software NIC at every interface, reliable
-// connections between them, and requests when their time has come.
+// Traffic carries out a scenario's transfers: a software NIC at every interface, reliable
+// connections, and requests at their time.
 //
-// A message has a connection to itself while it runs. Connections are made on demand, by hand, so
-// no message of a connection manager is in the way, and reused by later transfers between the same
-// NICs. Puts and gets go to the hosts' nodes, which share the NICs.
+// A message has a connection to itself, made on demand, without a connection manager's messages,
+// and reused. Puts and gets go to the hosts' nodes, on the same NICs.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +34,7 @@ class Traffic final {
     kRunning,
     kFinished,
     kFailed,   // see `status`
-    kBlocked,  // the transfer that it waits for failed
+    kBlocked,  // it waited for one that failed
   };
 
   struct Progress {
@@ -43,36 +42,32 @@ class Traffic final {
     std::string status;
     base::Time start;
     base::Time finish;
-    StoreReport report;  // of a put or a get
+    StoreReport report;
   };
 
-  // The bytes sent by the transfers of one workload so far; for gets, those that arrived.
+  // One workload's bytes sent so far; of gets, arrived.
   struct GroupCounters {
     uint64_t bytes_sent = 0;  // payload, with repetitions
     uint32_t running = 0;
   };
 
-  // The loop of all events, the fabric and the scenario must outlive it. Errors: those of
-  // OpenSoftDevice.
+  // `loop` (of all events), fabric and scenario must outlive it. Errors: those of OpenSoftDevice.
   static absl::StatusOr<std::unique_ptr<Traffic>> Open(base::EventLoop& loop, SwitchedFabric& fabric,
                                                        const Scenario& scenario);
 
-  // Returns the NIC of an interface, by number.
   verbs::Device& device(uint32_t interface) { return *nics_[interface].device; }
 
-  // Begins the scenario's time now. `stores`, null if nothing goes through the store, must outlive
-  // the transfers.
+  // Begins the scenario's time. `stores`, null without any, must outlive the transfers.
   void Start(StoreHosts* stores);
 
-  // Returns true if no transfer runs or waits.
   bool over() const { return ended_ == scenario_.transfers.size(); }
 
   const std::vector<Progress>& progress() const { return progress_; }
   std::vector<GroupCounters> Groups() const;
   uint64_t bytes_finished() const { return bytes_finished_; }
-  verbs::soft::DeviceCounters counters() const;  // of all NICs together, except `rate`
+  verbs::soft::DeviceCounters counters() const;  // of all NICs, without `rate`
 
-  // Real payload: true if it arrived as sent. Always true for phantom payload.
+  // True if payload arrived as sent, or is phantom.
   bool PayloadIsRight() const { return memory_.Right(); }
 
  private:
@@ -85,13 +80,13 @@ class Traffic final {
     std::vector<std::unique_ptr<verbs::QueuePair>> queue_pairs;
   };
 
-  // Two NICs; bytes go from the first to the second, whichever asks for them.
+  // Bytes go from the first to the second, whichever asks.
   struct Connection {
     Nic* from;
     Nic* to;
     verbs::QueuePair* at_from;
     verbs::QueuePair* at_to;
-    uint64_t sent_before = 0;  // by the sending queue pair, when the present transfer began
+    uint64_t sent_before = 0;  // by the sender, before this transfer
   };
 
   Traffic(base::EventLoop& loop, SwitchedFabric& fabric, const Scenario& scenario);
@@ -126,12 +121,12 @@ class Traffic final {
   std::vector<uint32_t> by_start_;  // transfers that wait only for their time
   size_t next_start_ = 0;
   base::Timer start_timer_;
-  std::deque<base::Timer> delayed_;  // transfers that waited for another one, and then for their time
+  std::deque<base::Timer> delayed_;  // after another transfer, waiting for their time
   std::vector<std::vector<uint32_t>> followers_;
   std::vector<Progress> progress_;
   std::vector<Connection*> used_;  // by running transfer
   std::vector<uint32_t> running_;
-  std::vector<uint64_t> group_sent_;  // by transfers that have ended
+  std::vector<uint64_t> group_sent_;  // by ended transfers
   size_t ended_ = 0;
   uint64_t bytes_finished_ = 0;
 };

@@ -1,5 +1,5 @@
-// Asker is a program as its requests see it: the node, the owner of its resources in the store, and
-// the way back for answers.
+// Asker is a program as its requests see it: the node, its owner in the store, and the way back for
+// answers.
 //
 // Law: a request with id 0 is not answered. Thread rule: the control loop.
 #pragma once
@@ -22,28 +22,27 @@
 
 namespace tokamak::daemon {
 
-// The node of a daemon, and the daemon's own facts.
 struct SessionContext {
   base::EventLoop& loop;
   node::Node& node;
   uint64_t arena_size = 0;
   std::string device;
-  std::function<NodeSnapshot()> snapshot;  // of now, for NodeStats
-  // Records each get from its request to its end; null: no record.
+  std::function<NodeSnapshot()> snapshot;
+  // Records each get; may be null.
   base::Trace* trace = nullptr;
   mutable uint64_t gets_traced = 0;
-  // Objects that Wait has the directory watch, for all sessions.
+  // Objects watched in the directory by all sessions' Waits.
   mutable size_t watched = 0;
 };
 
-// The arena's descriptors sent with a frame: only a welcome has any.
+// The arena's descriptors sent with a welcome.
 enum class Descriptors : uint8_t { kNone, kRead, kReadAndCreate };
 
 class Asker final {
  public:
   using Send = std::function<void(std::vector<uint8_t> frame, Descriptors descriptors)>;
 
-  // `context` must outlive it. `program` names the client in memory accounts.
+  // `context` must outlive it. `program`: for memory accounts.
   Asker(const SessionContext& context, const std::string& program, Send send)
       : context_(context), send_(std::move(send)), owner_(context.node.store().NewOwner(program)) {}
   Asker(const Asker&) = delete;
@@ -61,7 +60,7 @@ class Asker final {
   void Answer(const client::Header& header, const Reply& reply) const {
     if (header.request_id != 0) SendFrame(client::Encode(header.request_id, reply), Descriptors::kNone);
   }
-  // Answers a request whose reply has no body, or any with an error.
+  // Answers with an error, or without a body.
   void AnswerStatus(const client::Header& header, const absl::Status& status) const;
 
  private:

@@ -30,7 +30,7 @@ class PendingCluster final : public PendingRequest {
  private:
   void Seen(const node::ClusterView::View& view);
 
-  std::string after_;  // last node of the previous page; empty: first page
+  std::string after_;  // of the previous page; empty: first page
   base::Pending look_;
 };
 

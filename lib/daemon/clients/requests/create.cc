@@ -29,7 +29,6 @@ void PendingCreate::Start(const client::CreateRequest& request, const base::Obje
 
 void PendingCreate::Reserve() {
   store::Store& store = asker().store();
-  // Mostly there is room, and nothing to wait for.
   if (timeout_ <= base::Duration()) {
     return Reserved(store.Create(create_.id, create_.data_size, create_.metadata_size, create_.who, create_.name));
   }

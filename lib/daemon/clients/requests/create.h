@@ -1,6 +1,5 @@
-// PendingCreate reserves room for one object that the program fills: it waits for the room, and,
-// for a confirmed put, first for the directory's answer that the id is free, so that filling is not
-// in vain.
+// PendingCreate reserves room for one object that the program fills, waiting for the room, and for
+// a confirmed put first for the directory's answer that the id is free.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -25,8 +24,8 @@ class PendingCreate final : public PendingRequest {
   void Reserved(const absl::StatusOr<store::Location>& place);
 
   store::CreateRequest create_;
-  base::Duration timeout_;  // of the wait for room
-  base::Pending handle_;    // the directory's answer, then room
+  base::Duration timeout_;  // for room
+  base::Pending handle_;
 };
 
 }  // namespace tokamak::daemon

@@ -23,7 +23,7 @@ class PendingGet final : public PendingRequest {
   void Got(absl::Span<const node::GetResult> results);
   void Record(base::Phase phase) const;
 
-  uint64_t activity_ = 0;  // for the trace; 0: not traced
+  uint64_t activity_ = 0;  // 0: not traced
   base::Pending get_;
 };
 

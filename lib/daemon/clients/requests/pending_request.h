@@ -1,11 +1,8 @@
 // PendingRequest is one request of a program that is answered later; PendingRequests are those of
 // one session.
 //
-// Each kind has a class, with the handles of what it waits for and the reply so far. A session
-// begins one with Add and, at once, the Start of its class.
-// Law: a request is answered at most once, and ends with its answer. With its session it ends
-// unanswered: dropping it cancels what it waits for, and no callback of it runs after.
-// Thread rule: the control loop.
+// Law: it is answered at most once, and ends with its answer, or unanswered with its session:
+// dropping cancels what it waits for, and no callback runs after. Thread rule: the control loop.
 #pragma once
 
 #include <cstddef>
@@ -23,14 +20,13 @@ namespace tokamak::daemon {
 
 class PendingRequests;
 
-// The part of its session's and program's bounds that a waiting request uses.
 struct RequestCost {
-  // Bytes of a request and of each of its objects: somewhat more than measured.
+  // Bytes of a request and of each object: above the measured ones.
   static constexpr uint64_t kRequestMemory = 1024;
   static constexpr uint64_t kIdMemory = 256;
 
-  size_t ids = 0;      // objects in it
-  uint64_t bytes = 0;  // to put when there is room
+  size_t ids = 0;
+  uint64_t bytes = 0;  // waiting for room
 
   uint64_t memory() const { return kRequestMemory + ids * kIdMemory + bytes; }
 };
@@ -48,7 +44,7 @@ class PendingRequest {
  protected:
   const Asker& asker() const;
 
-  // Answers, and ends the request: it is destroyed.
+  // Answers, and destroys the request.
   template <typename Reply>
   void EndWith(const Reply& reply) {
     asker().Answer(header_, reply);
@@ -68,7 +64,7 @@ class PendingRequest {
   const client::Header header_;
   base::ByteClaim memory_;
   size_t ids_ = 0;
-  std::unique_ptr<PendingRequest> self_;  // while on the list
+  std::unique_ptr<PendingRequest> self_;  // while listed
   base::Link<PendingRequest> link_;
 };
 
@@ -82,9 +78,9 @@ class PendingRequests final {
 
   const Asker& asker() const { return asker_; }
   size_t size() const { return list_.size(); }
-  size_t ids() const { return ids_; }  // objects in the requests
+  size_t ids() const { return ids_; }
 
-  // Requires room for the cost in the program's share. The request lives until it ends.
+  // Requires room for the cost in the program's share. Lives until it ends.
   template <typename Request>
   Request& Add(const client::Header& header, const RequestCost& cost) {
     auto request = std::make_unique<Request>(*this, header);
@@ -93,11 +89,10 @@ class PendingRequests final {
     return added;
   }
 
-  // Ends without an answer; the request is destroyed.
   void End(PendingRequest& request);
   void EndAll();
 
-  // Returns the oldest request for which `matches(request)` is true, or nullptr.
+  // Returns the oldest, or nullptr.
   template <typename Matches>
   PendingRequest* Find(Matches matches) const {
     for (PendingRequest* request = list_.first(); request != nullptr; request = list_.Next(request)) {

@@ -16,14 +16,14 @@ class PendingPrefetch final : public PendingRequest {
  public:
   using PendingRequest::PendingRequest;
 
-  // `request` names at least one object.
+  // Requires at least one object.
   void Start(const client::PrefetchRequest& request);
 
  private:
   void EndOne(size_t index, const absl::Status& status);
 
   client::PrefetchReply reply_;
-  size_t unanswered_ = 0;  // objects
+  size_t unanswered_ = 0;
   std::vector<base::Pending> prefetches_;
 };
 

@@ -30,7 +30,7 @@ void PendingPuts::Start(const client::CreateAndSealRequest& request, absl::Span<
   }
 }
 
-// Keeps the bytes: the frame is gone when there is room.
+// Keeps the bytes: the frame does not live that long.
 void PendingPuts::FillLater(size_t index, const store::SmallObject& object, base::Time deadline) {
   std::vector<uint8_t> bytes(object.data.begin(), object.data.end());
   bytes.insert(bytes.end(), object.metadata.begin(), object.metadata.end());

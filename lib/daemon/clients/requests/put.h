@@ -1,5 +1,5 @@
 // PendingPuts are the objects of one CreateAndSeal that could not be put at once: each waits for
-// room, then, if the put is confirmed, for the directory's answer. One answer covers all.
+// room, then, if confirmed, for the directory. One answer covers all.
 #pragma once
 
 #include <cstddef>
@@ -22,10 +22,9 @@ class PendingPuts final : public PendingRequest {
   using PendingRequest::PendingRequest;
   using Place = absl::StatusOr<store::Location>;
 
-  // Returns true if the object that got `place` has to wait.
   static bool Waits(const client::CreateAndSealRequest& request, const Place& place);
 
-  // `places`: of `objects`, in their order; at least one waits. `reply` is complete for the others.
+  // `places`: of `objects`, in order; at least one waits. `reply` is complete for the others.
   void Start(const client::CreateAndSealRequest& request, absl::Span<const store::SmallObject> objects,
              absl::Span<const Place> places, client::CreateAndSealReply reply);
 
@@ -36,7 +35,7 @@ class PendingPuts final : public PendingRequest {
 
   client::CreateAndSealReply reply_;
   bool confirmed_ = false;
-  size_t unanswered_ = 0;               // objects
+  size_t unanswered_ = 0;
   std::vector<base::Pending> handles_;  // by index; room, then the directory's answer
 };
 

@@ -18,7 +18,7 @@ class PendingStat final : public PendingRequest {
  private:
   void Located(const absl::StatusOr<directory::LocatedObject>& info);
 
-  client::StatReply reply_;  // the store's part first
+  client::StatReply reply_;
   base::Pending question_;
 };
 

@@ -39,7 +39,7 @@ void PendingWaitAnywhere::Located(size_t index, const absl::StatusOr<directory::
   if (info.ok()) reply_.ready[index] = 1;
   if (!info.ok() && !absl::IsNotFound(info.status())) trouble_ = info.status();
   if (ready_ < count_ && unanswered_ > 0) return;
-  // Either way the open questions end, too.
+  // Ends the open questions.
   if (ready_ < count_ && !trouble_.ok()) return EndWith(trouble_);
   EndWith(reply_);
 }

@@ -25,8 +25,7 @@ class PendingWaitHere final : public PendingRequest {
   base::Pending wait_;
 };
 
-// Asks the directory for each object that is not here; answers when enough were found, or all
-// questions are answered.
+// Asks the directory for each object missing here; ends with enough found, or all answers.
 class PendingWaitAnywhere final : public PendingRequest {
  public:
   using PendingRequest::PendingRequest;
@@ -39,11 +38,11 @@ class PendingWaitAnywhere final : public PendingRequest {
   void Located(size_t index, const absl::StatusOr<directory::LocatedObject>& info);
 
   client::WaitReply reply_;
-  uint32_t count_ = 0;  // objects that suffice
+  uint32_t count_ = 0;  // that suffice
   uint32_t ready_ = 0;
-  uint32_t unanswered_ = 0;  // questions
-  absl::Status trouble_;     // of a question without an answer
-  size_t watched_ = 0;       // part of SessionContext::watched
+  uint32_t unanswered_ = 0;
+  absl::Status trouble_;  // of an unanswered question
+  size_t watched_ = 0;    // part of SessionContext::watched
   std::vector<base::Pending> questions_;
 };
 
