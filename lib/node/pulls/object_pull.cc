@@ -1,7 +1,6 @@
 #include "lib/node/pulls/object_pull.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <optional>
 #include <utility>
 
@@ -29,17 +28,6 @@ Via ViaOf(transport::Protocol protocol) {
 
 }  // namespace
 
-ObjectPull::WaiterHandle::~WaiterHandle() {
-  if (pull_ != nullptr) pull_->DropWaiter(*this);
-}
-
-void ObjectPull::WaiterHandle::Tell(const absl::Status& status) {
-  via_ = pull_->via_;
-  pull_ = nullptr;
-  const PullCallback done = std::move(done_);
-  done(status);
-}
-
 ObjectPull::ObjectPull(PullContext& context, const base::ObjectId& id, uint64_t number)
     : context_(context),
       needs_(context.needs),
@@ -48,79 +36,32 @@ ObjectPull::ObjectPull(PullContext& context, const base::ObjectId& id, uint64_t 
       registration_(context, id, *this),
       holders_(context),
       place_(needs_.store, id),
-      attempt_(context, *this) {}
+      attempt_(context, *this),
+      waiters_(*this) {}
 
 ObjectPull::~ObjectPull() {
-  while (!waiters_.empty()) waiters_.PopFront()->Orphan();
   if (IsLookedFor(state_)) --context_.looked_for;
 }
 
 std::unique_ptr<PullWaiter> ObjectPull::AddWaiter(transport::Protocol protocol, base::Generation once,
                                                   PullCallback done) {
   if (protocol != transport::Protocol::kAuto) protocol_ = protocol;
-  auto waiter = std::make_unique<WaiterHandle>(*this, once, std::move(done));
-  waiters_.PushBack(waiter.get());
-  return waiter;
+  return waiters_.Add(once, std::move(done));
 }
 
-void ObjectPull::DropWaiter(WaiterHandle& waiter) {
-  waiters_.Remove(&waiter);
-  if (!waiters_.empty() || state_ == State::kOver) return;
+void ObjectPull::OnNobodyWaits() {
+  if (state_ == State::kOver) return;
   if (state_ == State::kMoving) return attempt_.Cancel();  // ends in OnMoved
-  if (has_arrived()) return;                               // it is here, for the next get
+  if (HasArrived(state_)) return;                          // it is here, for the next get
   Finish(absl::CancelledError("nobody waits for it any more"));
 }
 
 // Reports to the waiters that do not wait, except those for generation `but`. Not in kMoving.
 // Returns false if nobody else waits and the pull is over.
 bool ObjectPull::TellWhoDoesNotWait(absl::StatusCode code, absl::string_view why, base::Generation but) {
-  for (WaiterHandle* next = waiters_.first(); next != nullptr;) {
-    WaiterHandle& one = *std::exchange(next, waiters_.Next(next));
-    if (one.waits() || one.once() == but) continue;
-    if (waiters_.size() == 1) {
-      Finish(absl::Status(code, why));
-      return false;
-    }
-    waiters_.Remove(&one);
-    one.Tell(absl::Status(code, why));
-  }
-  return true;
-}
-
-bool ObjectPull::MayFollow(State from, State to) {
-  const auto is_one_of = [to](std::initializer_list<State> states) {
-    return std::find(states.begin(), states.end(), to) != states.end();
-  };
-  // The next holder is tried; or none is left, or there is no room.
-  const bool tries =
-      is_one_of({State::kBackOff, State::kRefreshing, State::kQueued, State::kBundled, State::kMoving, State::kOver});
-  switch (from) {
-    case State::kNew:
-      return to == State::kLocating;
-    case State::kLocating:
-      return tries || is_one_of({State::kLocating, State::kHinted});
-    case State::kHinted:
-      return tries || to == State::kBringing;
-    case State::kBringing:
-    case State::kBackOff:
-      return is_one_of({State::kLocating, State::kBackOff, State::kOver});
-    case State::kRefreshing:
-      return tries && to != State::kRefreshing;  // once in a round
-    case State::kQueued:
-      return tries || to == State::kLocating;
-    case State::kBundled:
-      return tries && to != State::kBundled;  // once in a pull
-    case State::kMoving:
-      return tries || to == State::kRegistering;
-    case State::kRegistering:
-      return is_one_of({State::kVouching, State::kBackOff, State::kOver});
-    case State::kVouching:
-      return is_one_of({State::kUnvouched, State::kBackOff, State::kOver});
-    case State::kUnvouched:
-      return is_one_of({State::kBackOff, State::kOver});
-    case State::kOver:
-      return false;
-  }
+  const absl::Status status(code, why);
+  if (waiters_.TellWhoDoesNotWait(status, but)) return true;
+  Finish(status);
   return false;
 }
 
@@ -307,7 +248,7 @@ void ObjectPull::Registered(const absl::StatusOr<directory::LocatedObject>& info
     registration_.NoteAnswer();
     if (!dropped_) registration_.Enter(version_);
     info_.holders = info->holders;
-    if (has_arrived()) SealMoved();
+    if (HasArrived(state_)) SealMoved();
     return;
   }
   if (!info.ok()) trouble_ = info.status();
@@ -541,7 +482,7 @@ void ObjectPull::Finish(const absl::Status& status) {
   place_.GiveUp();
   registration_.End();
   const auto self = context_.table.TakeOut(id_);  // lives until all waiters have their answer
-  while (!waiters_.empty()) waiters_.PopFront()->Tell(status);
+  waiters_.TellAll(status, via_);
   Record(base::Phase::kOver);
 }
 

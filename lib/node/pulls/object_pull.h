@@ -2,36 +2,21 @@
 // room, has an engine move the bytes, and tries holder after holder until one succeeds or nobody
 // waits any more.
 //
-//   locating -> moving -> (registering) -> sealed
-//   (hinted)  ^   |   \___ next holder
-//     ^       |   +------> back-off
-//     |       +----------- queued, bundled
-//     +------------------- back-off
-//
-//   hinted:       a remembered place is tried while the directory is asked
-//   bringing:     the remembered holder of a small object is asked for it
-//   bundled:      a small object is asked for together with others of its holder
-//   back-off:     all holders failed, or there is no room
-//   queued:       the holders are busy with other pulls of ours
-//   refreshing:   a holder's address is unknown or outdated
-//   registering:  all bytes are here; the directory has not answered
-//   vouching:     the directory still has not, and the holder is asked to vouch for the copy
-//   unvouched:    the holder does not: only the directory's answer helps
-//
-// Its parts: the standing with the directory (pull_registration.h), the round through the holders
-// (pull_holders.h), the room in the store (pull_place.h), the transfer (pull_attempt.h).
+// Its states: pull_state.h. Its parts: the standing with the directory (pull_registration.h), the
+// round through the holders (pull_holders.h), the room in the store (pull_place.h), the transfer
+// (pull_attempt.h), and who waits (pull_waiters.h).
 //
 // A small object that the directory's own node holds comes with the directory's answer; if the
 // place is remembered, the holder brings it and vouches for the copy. Either is sealed at once,
 // without a transfer.
 //
-//Law: a partial object is never seen: it is created, pinned, and sealed or aborted when the
-//     engine has reported that nobody touches its memory any more.
+// Law: a partial object is never seen: it is created, pinned, and sealed or aborted when the engine
+// has reported that nobody touches its memory any more.
 // A transfer that was cut goes on from what has arrived, also from the next holder.
 //
-//Law: a copy is sealed only when the directory has entered this node as one that may hold it, so
-//     that a deletion finds it; or when the holder vouches for it, because the directory is away,
-//     slow, or was not asked (docs/consistency.md).
+// Law: a copy is sealed only when the directory has entered this node as one that may hold it, so
+// that a deletion finds it; or when the holder vouches for it, because the directory is away, slow,
+// or was not asked (docs/consistency.md).
 // Thread rule: the node's control loop.
 #pragma once
 
@@ -44,18 +29,19 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "lib/base/containers/intrusive_list.h"
 #include "lib/base/trace.h"
 #include "lib/node/pulls/pull_attempt.h"
 #include "lib/node/pulls/pull_context.h"
 #include "lib/node/pulls/pull_holders.h"
 #include "lib/node/pulls/pull_place.h"
 #include "lib/node/pulls/pull_registration.h"
+#include "lib/node/pulls/pull_state.h"
 #include "lib/node/pulls/pull_waiter.h"
+#include "lib/node/pulls/pull_waiters.h"
 
 namespace tokamak::node {
 
-class ObjectPull final : private PullRegistration::Owner, private PullAttempt::Owner {
+class ObjectPull final : private PullRegistration::Owner, private PullAttempt::Owner, private PullWaiters::Owner {
  public:
   // `context` must outlive it. `number` names the pull in traces and orders it in queues.
   ObjectPull(PullContext& context, const base::ObjectId& id, uint64_t number);
@@ -81,62 +67,16 @@ class ObjectPull final : private PullRegistration::Owner, private PullAttempt::O
 
   uint64_t number() const { return number_; }
   // The latest failure or obstacle; ok: none is known.
-  absl::Status trouble() const;
+  absl::Status trouble() const override;
 
  private:
-  enum class State {
-    kNew,
-    kLocating,
-    kHinted,
-    kBringing,
-    kBackOff,
-    kRefreshing,
-    kQueued,
-    kBundled,
-    kMoving,
-    kRegistering,
-    kVouching,
-    kUnvouched,
-    kOver,
-  };
+  using State = PullState;
 
-  // On its pull's list until it is dropped or the end is reported.
-  class WaiterHandle final : public PullWaiter {
-   public:
-    WaiterHandle(ObjectPull& pull, base::Generation once, PullCallback done)
-        : once_(once), pull_(&pull), done_(std::move(done)) {}
-    ~WaiterHandle() override;
-    absl::Status trouble() const override { return pull_ == nullptr ? absl::OkStatus() : pull_->trouble(); }
-    Via via() const override { return via_; }
-    bool waits() const { return once_ == base::kNoGeneration; }
-    base::Generation once() const { return once_; }
-
-    // Reports the end to a waiter that is off the list. The call may drop the waiter.
-    void Tell(const absl::Status& status);
-    // Takes it off without a report: the node ends.
-    void Orphan() { pull_ = nullptr; }
-
-    base::Link<WaiterHandle> link;
-
-   private:
-    const base::Generation once_;
-    ObjectPull* pull_;  // null: off the list
-    Via via_ = Via::kLocal;
-    PullCallback done_;
-  };
-
-  static bool MayFollow(State from, State to);
-  static bool IsLookedFor(State state) { return state == State::kLocating || state == State::kBackOff; }
   void Enter(State state);
   void Leave();
   void Record(base::Phase phase) const;
-  void DropWaiter(WaiterHandle& waiter);
   bool TellWhoDoesNotWait(absl::StatusCode code, absl::string_view why, base::Generation but = base::kNoGeneration);
-  // True if all bytes are here, to be sealed as soon as that is allowed.
-  bool has_arrived() const {
-    return state_ == State::kRegistering || state_ == State::kVouching || state_ == State::kUnvouched;
-  }
-
+  void OnNobodyWaits() override;
   void Locate();
   const directory::LocatedObject* KnownPlace(bool fresh) const;
   void TryKnownPlace();
@@ -193,9 +133,9 @@ class ObjectPull final : private PullRegistration::Owner, private PullAttempt::O
   PullHolders holders_;
   base::Timer timer_;       // of a state that waits for time
   base::Pending question_;  // kRefreshing: to the directory. kBringing, kBundled, kVouching: to the holder
-  base::IntrusiveList<WaiterHandle, &WaiterHandle::link> waiters_;
-  PullPlace place_;      // of version_; kept between attempts as long as some bytes have arrived
-  PullAttempt attempt_;  // kMoving; the last one in later states. Ends before the place
+  PullPlace place_;         // of version_; kept between attempts as long as some bytes have arrived
+  PullAttempt attempt_;     // kMoving; the last one in later states. Ends before the place
+  PullWaiters waiters_;
 };
 
 }  // namespace tokamak::node

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,7 @@
 #include "lib/base/log.h"
 #include "lib/verbs/ibv/translation/attributes.h"
 #include "lib/verbs/ibv/translation/errors.h"
+#include "lib/verbs/ibv/translation/manual_steps.h"
 
 namespace tokamak::verbs::ibv {
 namespace {
@@ -30,63 +32,53 @@ absl::Status CheckOptions(const QueuePairOptions& options, const Limits& limits)
 absl::StatusOr<std::unique_ptr<IbvQueuePair>> IbvQueuePair::Make(std::shared_ptr<Domain> domain,
                                                                  std::shared_ptr<CallThread> calls,
                                                                  const QueuePairOptions& options) {
-  const auto* send_queue = dynamic_cast<IbvCompletionQueue*>(options.send_queue);
-  const auto* receive_queue = dynamic_cast<IbvCompletionQueue*>(options.receive_queue);
-  const Context* const context = &domain->context();
-  if (send_queue == nullptr || receive_queue == nullptr || send_queue->core()->context() != context ||
-      receive_queue->core()->context() != context) {
-    return absl::InvalidArgumentError("a queue pair needs completion queues of its own device");
-  }
-  if (&send_queue->core()->loop() != &receive_queue->core()->loop()) {
-    return absl::InvalidArgumentError("both completion queues of a queue pair live on one loop");
-  }
-  if (absl::Status s = CheckOptions(options, context->limits()); !s.ok()) return s;
+  const Context& context = domain->context();
+  absl::StatusOr<CompletionPair> completions = CompletionPair::Of(options, context);
+  if (!completions.ok()) return completions.status();
+  if (absl::Status s = CheckOptions(options, context.limits()); !s.ok()) return s;
   std::shared_ptr<SharedReceivesCore> shared;
   if (options.shared_receives != nullptr) {
     const auto* queue = dynamic_cast<IbvSharedReceiveQueue*>(options.shared_receives);
-    if (queue == nullptr || queue->core()->domain() != domain.get() ||
-        !queue->core()->BelongsTo(receive_queue->core()->loop())) {
+    if (queue == nullptr || queue->core()->domain() != domain.get() || !queue->core()->BelongsTo(completions->loop())) {
       return absl::InvalidArgumentError("queue pairs share receives within one domain and one loop");
     }
     shared = queue->core();
   }
-  std::unique_ptr<IbvQueuePair> made(new IbvQueuePair(std::move(domain), std::move(calls), options, send_queue->core(),
-                                                      receive_queue->core(), std::move(shared)));
+  std::unique_ptr<IbvQueuePair> made(
+      new IbvQueuePair(std::move(domain), std::move(calls), options, *std::move(completions), std::move(shared)));
   if (absl::Status s = made->Create(options); !s.ok()) return s;
   return made;
 }
 
 IbvQueuePair::IbvQueuePair(std::shared_ptr<Domain> domain, std::shared_ptr<CallThread> calls,
-                           const QueuePairOptions& options, std::shared_ptr<CompletionCore> sends_done,
-                           std::shared_ptr<CompletionCore> receives_done, std::shared_ptr<SharedReceivesCore> shared)
+                           const QueuePairOptions& options, CompletionPair completions,
+                           std::shared_ptr<SharedReceivesCore> shared)
     : domain_(std::move(domain)),
       calls_(std::move(calls)),
-      sends_done_(std::move(sends_done)),
-      receives_done_(std::move(receives_done)),
-      shared_(std::move(shared)),
       bounds_{options.max_sges, options.max_inline},
       remote_access_(options.remote_access),
-      sends_(options.max_send_requests),
-      receives_(options.max_receive_requests),
-      gate_(context().quirks().breaks_fences ? std::make_unique<ReadGate>(options.max_send_requests, bounds_)
-                                             : nullptr),
+      posted_(std::move(completions), std::move(shared), options.max_send_requests, options.max_receive_requests),
+      gate_(context().quirks().breaks_fences
+                ? std::make_unique<GatedSends>(context().quirks(), bounds_, posted_.sends())
+                : nullptr),
       life_(std::make_shared<QueuePairLife>()) {}
 
 absl::Status IbvQueuePair::Create(const QueuePairOptions& options) {
+  SharedReceivesCore* const shared = posted_.shared();
   ibv_qp_init_attr wanted{};
   wanted.qp_context = static_cast<AsyncTarget*>(this);
-  wanted.send_cq = sends_done_->queue();
-  wanted.recv_cq = receives_done_->queue();
-  wanted.srq = shared_ == nullptr ? nullptr : shared_->queue();
+  wanted.send_cq = posted_.completions().sends().queue();
+  wanted.recv_cq = posted_.completions().receives().queue();
+  wanted.srq = shared == nullptr ? nullptr : shared->queue();
   wanted.qp_type = IBV_QPT_RC;
   wanted.cap.max_send_wr = options.max_send_requests;
-  wanted.cap.max_recv_wr = shared_ == nullptr ? std::max(options.max_receive_requests, 1u) : 0;
+  wanted.cap.max_recv_wr = shared == nullptr ? std::max(options.max_receive_requests, 1u) : 0;
   wanted.cap.max_send_sge = std::max(options.max_sges, 1u);
-  wanted.cap.max_recv_sge = shared_ == nullptr ? std::max(options.max_sges, 1u) : 0;
+  wanted.cap.max_recv_sge = shared == nullptr ? std::max(options.max_sges, 1u) : 0;
   wanted.cap.max_inline_data = options.max_inline;
   provider_ = std::make_shared<ProviderQueuePair>(domain_->pd(), wanted, InitStep(context().port(), remote_access_));
   if (absl::Status s = domain_->Add(*this); !s.ok()) return s;
-  if (shared_ != nullptr) shared_->Add(*this);
+  if (shared != nullptr) shared->Add(*this);
   if (!options.may_be_made_later) return Adopt();
   QueuePairState fresh = QueuePairState::kReset;  // another thread may have ended it
   state_.compare_exchange_strong(fresh, QueuePairState::kInit);
@@ -106,9 +98,8 @@ absl::Status IbvQueuePair::Adopt() {
   if (made_.ok()) {
     queue_pair_ = provider_->get();
     number_ = provider_->number();
-    sends_done_->Add(*this);
-    if (receives_done_ != sends_done_) receives_done_->Add(*this);
-    if (shared_ != nullptr) shared_->slots.AddOwner(number_);
+    posted_.completions().Add(*this);
+    posted_.Begin(number_);
     QueuePairState fresh = QueuePairState::kReset;
     state_.compare_exchange_strong(fresh, QueuePairState::kInit);
     PostKept();
@@ -127,18 +118,16 @@ IbvQueuePair::~IbvQueuePair() {
   TellError();
   if (queue_pair_ != nullptr) {
     Enter(QueuePairState::kError);
-    sends_done_->Remove(*this);
-    receives_done_->Remove(*this);
+    posted_.completions().Remove(*this);
   }
-  if (shared_ != nullptr) shared_->Remove(*this);
+  if (posted_.shared() != nullptr) posted_.shared()->Remove(*this);
   // Some providers take its completions away with it, and some do not.
-  if (queue_pair_ != nullptr) receives_done_->Forget(*this, /*for_good=*/false);
+  if (queue_pair_ != nullptr) posted_.completions().receives().Forget(*this, /*for_good=*/false);
   const int error = provider_->Destroy();
   LOG_IF(ERROR, error != 0) << "ibv_destroy_qp: " << std::strerror(error);
   if (queue_pair_ == nullptr) return;
-  sends_done_->Forget(*this, /*for_good=*/true);
-  if (receives_done_ != sends_done_) receives_done_->Forget(*this, /*for_good=*/true);
-  if (shared_ != nullptr) shared_->slots.RemoveOwner(number_);
+  posted_.completions().Forget(*this, /*for_good=*/true);
+  posted_.End();
 }
 
 uint32_t IbvQueuePair::number() const {
@@ -167,20 +156,8 @@ bool IbvQueuePair::Finish(const ibv_wc& done, Completion* to) {
     TellError();
     Enter(QueuePairState::kError);
   }
-  const bool receive = (done.wr_id & kReceiveMark) != 0;
-  if (receive && done.status == IBV_WC_SUCCESS) NoticeConnected();
-  const uint64_t place = done.wr_id & ~kReceiveMark;
-  if (receive && shared_ != nullptr) {
-    const std::optional<uint64_t> id = shared_->slots.Release(static_cast<uint32_t>(place), number_);
-    to->id = id.value_or(0);
-    return id.has_value();
-  }
-  WorkRing& ring = receive ? receives_ : sends_;
-  if (!ring.Holds(place)) return false;
-  to->id = ring.id(place);
-  if (done.status == IBV_WC_SUCCESS && ring.telling(place) == Telling::kRead) to->opcode = CompletionOpcode::kRead;
-  ring.Release(place);
-  return true;
+  if (done.status == IBV_WC_SUCCESS && (done.wr_id & kReceiveMark) != 0) NoticeConnected();
+  return posted_.Finish(done, to);
 }
 
 // The peer's first message may precede the thread's word that the connection stands: it may be
@@ -220,36 +197,23 @@ absl::Status IbvQueuePair::Modify(QueuePairState to, const QueuePairAttributes& 
     return Walk(reset.attributes, reset.mask);
   }
   const QueuePairState from = state();
-  const bool legal = (to == QueuePairState::kInit && from == QueuePairState::kReset) ||
-                     (to == QueuePairState::kReadyToReceive && from == QueuePairState::kInit) ||
-                     (to == QueuePairState::kReadyToSend && from == QueuePairState::kReadyToReceive);
-  if (!legal) return absl::FailedPreconditionError(absl::StrCat("no step from ", ToString(from), " to ", ToString(to)));
+  if (!IsStepForward(from, to)) {
+    return absl::FailedPreconditionError(absl::StrCat("no step from ", ToString(from), " to ", ToString(to)));
+  }
   if (to == QueuePairState::kInit) {
     const ibv::Step init = InitStep(context().port(), attributes.remote_access);
     if (absl::Status s = Walk(init.attributes, init.mask); !s.ok()) return s;
     remote_access_ = attributes.remote_access;
     return absl::OkStatus();
   }
-  constexpr uint32_t k24Bits = 0xffffff;
-  if (attributes.peer_number > k24Bits || attributes.receive_psn > k24Bits || attributes.send_psn > k24Bits) {
-    return absl::InvalidArgumentError("queue pair numbers and PSNs have 24 bits");
-  }
-  if (attributes.reliability.reads_outstanding > limits.max_reads ||
-      attributes.reliability.reads_served > limits.max_reads) {
-    return absl::InvalidArgumentError(absl::StrCat("at most ", limits.max_reads, " READs at once"));
-  }
-  Agreement agreement;
-  agreement.peer_number = attributes.peer_number;
-  agreement.receive_psn = attributes.receive_psn;
-  agreement.send_psn = attributes.send_psn;
-  agreement.path_mtu = attributes.path_mtu;
-  agreement.reliability = attributes.reliability;
+  const absl::StatusOr<Agreement> agreement = AgreementOf(attributes, limits);
+  if (!agreement.ok()) return agreement.status();
   PeerPort peer;
   peer.gid = attributes.peer.ip;
   const LocalPort port = context().PortNow();
   const absl::StatusOr<ibv::Step> step = to == QueuePairState::kReadyToReceive
-                                             ? ReadyToReceiveStep(port, peer, agreement)
-                                             : ReadyToSendStep(port, agreement);
+                                             ? ReadyToReceiveStep(port, peer, *agreement)
+                                             : ReadyToSendStep(port, *agreement);
   if (!step.ok()) return step.status();
   return Walk(step->attributes, step->mask);
 }
@@ -272,7 +236,7 @@ absl::Status IbvQueuePair::Walk(ibv_qp_attr attributes, int mask) {
     return ErrnoStatus(error, absl::StrCat("ibv_modify_qp to ", ToString(to)));
   }
   if (moves) Enter(to);
-  if (gone) FlushOutstanding();
+  if (gone) posted_.FlushAll();
   return absl::OkStatus();
 }
 
@@ -298,7 +262,7 @@ std::unique_ptr<WalkedQueuePair> IbvQueuePair::ForWalking(os::EpollLoop& there,
                                                           std::shared_ptr<ProviderQueuePair::Walker> walker) const {
   return std::make_unique<WalkedQueuePair>(
       there, provider_, std::move(walker),
-      WalkedQueuePair::Facts{context().link(), remote_access_, shared_ != nullptr});
+      WalkedQueuePair::Facts{context().link(), remote_access_, posted_.shared() != nullptr});
 }
 
 void IbvQueuePair::WasConnected(std::optional<uint8_t> reads) {
@@ -310,7 +274,7 @@ void IbvQueuePair::WasConnected(std::optional<uint8_t> reads) {
 void IbvQueuePair::WasWalked() {
   if (!provider_->ended()) return;
   if (!over_) Enter(QueuePairState::kError);
-  if (provider_->lost()) FlushOutstanding();
+  if (provider_->lost()) posted_.FlushAll();
 }
 
 void IbvQueuePair::EndConnection() {
@@ -332,15 +296,12 @@ void IbvQueuePair::Enter(QueuePairState state) {
   over_ = state == QueuePairState::kError;
   if (over_ && gate_ != nullptr) gate_->Close();
   AwaitReads(false);
-  if (ends && queue_pair_ != nullptr && context().link() == LinkKind::kIwarp) FlushOutstanding();
+  if (ends && queue_pair_ != nullptr && context().link() == LinkKind::kIwarp) posted_.FlushAll();
   if (state == QueuePairState::kReset) {
     // Drops all posted requests, and their waiting completions.
     state_ = QueuePairState::kError;
-    sends_done_->Forget(*this, /*for_good=*/false);
-    if (receives_done_ != sends_done_) receives_done_->Forget(*this, /*for_good=*/false);
-    sends_.Clear();
-    receives_.Clear();
-    if (shared_ != nullptr) shared_->slots.AddOwner(number_);
+    posted_.completions().Forget(*this, /*for_good=*/false);
+    posted_.Reset();
     life_ = std::make_shared<QueuePairLife>();
   }
   state_ = state;
@@ -350,17 +311,6 @@ void IbvQueuePair::Enter(QueuePairState state) {
 // come back first.
 void IbvQueuePair::NoticeError() {
   if (state_.load(std::memory_order_relaxed) == QueuePairState::kError && !over_) Enter(QueuePairState::kError);
-}
-
-// Flushes all posted and unpolled requests, behind the provider's completions: a lost device
-// reports nothing any more, and iWARP's forget requests posted after an unnoticed end. A late
-// completion of the provider is not reported twice.
-void IbvQueuePair::FlushOutstanding() {
-  for (uint64_t at = sends_.released(); at < sends_.posted(); ++at) sends_done_->AddFlush(number_, at);
-  if (shared_ != nullptr) return;
-  for (uint64_t at = receives_.released(); at < receives_.posted(); ++at) {
-    receives_done_->AddFlush(number_, kReceiveMark | at);
-  }
 }
 
 // From any thread. Ignores that it was in Error already, or that the device is gone.
@@ -387,11 +337,12 @@ PostResult IbvQueuePair::PostSend(absl::Span<const SendRequest> requests) {
     if (status.ok() && (request.opcode == Opcode::kBindWindow || !batch.HasRoomFor(request.sges.size()))) {
       status = PostBatch(&batch, &result);
     }
-    if (status.ok() && sends_.room() == batch.size()) status = QueueFull(sends_.depth());
+    if (status.ok() && posted_.sends().room() == batch.size()) status = QueueFull(posted_.sends().depth());
     if (status.ok() && request.opcode == Opcode::kBindWindow) {
       status = PostBind(request, &result);
     } else if (status.ok()) {
-      AddSend(request, sends_.Note(static_cast<uint32_t>(batch.size()), request.id), /*never_none=*/false, &batch);
+      AddSend(request, posted_.sends().Note(static_cast<uint32_t>(batch.size()), request.id), /*never_none=*/false,
+              &batch);
     }
     if (!status.ok()) {
       result.status = std::move(status);
@@ -408,10 +359,9 @@ PostResult IbvQueuePair::PostThroughGate(absl::Span<const SendRequest> requests)
   PostResult result;
   for (const SendRequest& request : requests) {
     result.status = CheckSend(request, context().limits(), bounds_);
-    if (result.status.ok() && sends_.room() == 0) result.status = QueueFull(sends_.depth());
+    if (result.status.ok() && posted_.sends().room() == 0) result.status = QueueFull(posted_.sends().depth());
     if (!result.status.ok()) break;
-    gate_->Add(request, sends_.Note(0, request.id, TellingOf(request)));
-    sends_.Commit(1);
+    gate_->Add(request);
     ++result.accepted;
   }
   LetThrough();
@@ -420,59 +370,25 @@ PostResult IbvQueuePair::PostThroughGate(absl::Span<const SendRequest> requests)
 
 // Gives the provider the requests that may pass the gate.
 void IbvQueuePair::LetThrough() {
-  const Quirks& quirks = context().quirks();
-  SendBatch batch;
-  while (gate_->Next() != nullptr) {
-    for (const ReadGate::Waiting* next; (next = gate_->Next()) != nullptr; gate_->Pass()) {
-      const SendRequest& request = next->request;
-      if (!batch.HasRoomFor(std::max<size_t>(request.sges.size(), 1))) break;
-      ibv_send_wr& to = AddSend(request, next->position, quirks.needs_a_piece, &batch);
-      to.send_flags &= ~static_cast<unsigned int>(IBV_SEND_FENCE);
-      if (sends_.telling(next->position) == Telling::kNothing) to.send_flags |= IBV_SEND_SIGNALED;
-      if (quirks.garbles_empty_reads && IsEmptyRead(request)) to.opcode = IBV_WR_RDMA_WRITE;
-    }
-    ibv_send_wr* bad = batch.first();
-    const int error = ibv_post_send(queue_pair_, batch.first(), &bad);
-    const bool refused = batch.Accepted(error, bad) < batch.size();
-    batch.Clear();
-    if (!refused) continue;
-    // It got no more than it has room for, so it has ended, or is broken.
-    LOG(ERROR) << "ibv_post_send of queue pair " << number_ << ": " << std::strerror(std::abs(error));
-    TellError();
-    Enter(QueuePairState::kError);
-  }
+  if (const int error = gate_->LetThrough(queue_pair_); error != 0) EndRefused("ibv_post_send", error);
   AwaitReads(!gate_->empty());
 }
 
 void IbvQueuePair::AwaitReads(bool awaits) {
   if (awaits == awaits_reads_) return;
   awaits_reads_ = awaits;
-  sends_done_->Await(awaits);
-}
-
-Telling IbvQueuePair::TellingOf(const SendRequest& request) const {
-  const Quirks& quirks = context().quirks();
-  if (quirks.garbles_empty_reads && IsEmptyRead(request)) return Telling::kRead;
-  if ((request.flags & kSignaled) != 0) return Telling::kAsIs;
-  if (request.opcode == Opcode::kRead) return Telling::kNothing;  // the gate waits for it
-  uint64_t length = 0;
-  for (const Sge& sge : request.sges) length += sge.length;
-  const bool borrowed = quirks.borrows_unsignaled_from != 0 && length >= quirks.borrows_unsignaled_from;
-  return borrowed ? Telling::kNothing : Telling::kAsIs;
+  posted_.completions().sends().Await(awaits);
 }
 
 bool IbvQueuePair::Arrived(const ibv_wc& done) {
-  if ((done.wr_id & kReceiveMark) != 0 || !sends_.Holds(done.wr_id)) return false;
+  if (gate_ == nullptr || (done.wr_id & kReceiveMark) != 0 || !posted_.sends().Holds(done.wr_id)) return false;
   if (done.status != IBV_WC_SUCCESS) {
-    if (gate_ != nullptr) gate_->Close();
+    gate_->Close();
     AwaitReads(false);
     return false;
   }
-  if (gate_ != nullptr && done.opcode == IBV_WC_RDMA_READ) {
-    gate_->ReadCame();
-    LetThrough();
-  }
-  return sends_.telling(done.wr_id) == Telling::kNothing;
+  if (gate_->Done(done)) LetThrough();
+  return gate_->IsUnasked(done);
 }
 
 // A batch of its own: the key after it counts for the next one, which may bind the same window
@@ -485,7 +401,7 @@ absl::Status IbvQueuePair::PostBind(const SendRequest& request, PostResult* resu
     return absl::InvalidArgumentError("a bind needs a window and a region of its queue pair's device");
   }
   SendBatch batch;
-  ibv_send_wr& to = AddSend(request, sends_.Note(0, request.id), /*never_none=*/false, &batch);
+  ibv_send_wr& to = AddSend(request, posted_.sends().Note(0, request.id), /*never_none=*/false, &batch);
   if (absl::Status s = window->PrepareBind(request, life_, &to); !s.ok()) return s;
   if (absl::Status s = PostBatch(&batch, result); !s.ok()) return s;
   window->Posted(to.bind_mw.rkey);
@@ -498,7 +414,7 @@ PostResult IbvQueuePair::PostReceive(absl::Span<const ReceiveRequest> requests) 
     result.status = absl::FailedPreconditionError("a queue pair in Reset takes no receives");
     return result;
   }
-  if (shared_ != nullptr) {
+  if (posted_.shared() != nullptr) {
     result.status = absl::InvalidArgumentError("the receives of this queue pair are those of its shared queue");
     return result;
   }
@@ -512,12 +428,12 @@ PostResult IbvQueuePair::PostReceive(absl::Span<const ReceiveRequest> requests) 
     if (status.ok() && !batch.HasRoomFor(std::max<size_t>(request.sges.size(), 1))) {
       status = PostBatch(&batch, &result);
     }
-    if (status.ok() && receives_.room() == batch.size()) status = QueueFull(receives_.depth());
+    if (status.ok() && posted_.receives().room() == batch.size()) status = QueueFull(posted_.receives().depth());
     if (!status.ok()) {
       result.status = std::move(status);
       break;
     }
-    const uint64_t position = receives_.Note(static_cast<uint32_t>(batch.size()), request.id);
+    const uint64_t position = posted_.receives().Note(static_cast<uint32_t>(batch.size()), request.id);
     AddReceive(request, kReceiveMark | position, never_none, &batch);
   }
   if (absl::Status status = PostBatch(&batch, &result); !status.ok()) result.status = std::move(status);
@@ -532,73 +448,34 @@ PostResult IbvQueuePair::KeepReceives(absl::Span<const ReceiveRequest> requests)
   PostResult result;
   for (const ReceiveRequest& request : requests) {
     result.status = CheckReceive(request, context().limits(), bounds_);
-    if (result.status.ok() && receives_.room() == 0) result.status = QueueFull(receives_.depth());
+    if (result.status.ok() && posted_.receives().room() == 0) result.status = QueueFull(posted_.receives().depth());
     if (result.status.ok() && adopted_) result.status = made_;
     if (!result.status.ok()) break;
-    kept_receives_.push_back({receives_.Note(0, request.id), {request.sges.begin(), request.sges.end()}});
-    receives_.Commit(1);
+    kept_receives_.Keep(request, posted_.receives().Note(0, request.id));
+    posted_.receives().Commit(1);
     ++result.accepted;
   }
   return result;
 }
 
 void IbvQueuePair::PostKept() {
-  const std::vector<KeptReceive> kept = std::exchange(kept_receives_, {});
-  ReceiveBatch batch;
-  for (size_t next = 0; next < kept.size();) {
-    for (; next < kept.size() && batch.HasRoomFor(std::max<size_t>(kept[next].sges.size(), 1)); ++next) {
-      AddReceive({0, kept[next].sges}, kReceiveMark | kept[next].position, context().quirks().needs_a_piece, &batch);
-    }
-    ibv_recv_wr* bad = batch.first();
-    const int error = ibv_post_recv(queue_pair_, batch.first(), &bad);
-    const bool refused = batch.Accepted(error, bad) < batch.size();
-    batch.Clear();
-    if (!refused) continue;
-    // It got no more than it has room for, so it has ended, or is broken.
-    LOG(ERROR) << "ibv_post_recv of queue pair " << number_ << ": " << std::strerror(std::abs(error));
-    TellError();
-    Enter(QueuePairState::kError);
-    return;
-  }
+  const int error = kept_receives_.PostTo(queue_pair_, context().quirks().needs_a_piece);
+  if (error != 0) EndRefused("ibv_post_recv", error);
 }
 
-absl::Status IbvQueuePair::PostBatch(SendBatch* batch, PostResult* result) {
+// Ends with requests that were accepted here and refused by the provider.
+void IbvQueuePair::EndRefused(const char* call, int error) {
+  LOG(ERROR) << call << " of queue pair " << number_ << ": " << std::strerror(std::abs(error));
+  TellError();
+  Enter(QueuePairState::kError);
+}
+
+template <typename Request>
+absl::Status IbvQueuePair::PostBatch(Batch<Request>* batch, PostResult* result) {
   if (batch->empty()) return absl::OkStatus();
-  ibv_send_wr* bad = batch->first();
-  const int error = FlushesHere() ? ENOTCONN : ibv_post_send(queue_pair_, batch->first(), &bad);
-  const size_t wanted = batch->size();
-  const size_t accepted = batch->Accepted(error, bad);
-  batch->Clear();
-  return Posted(error, wanted, accepted, /*receives=*/false, result);
-}
-
-absl::Status IbvQueuePair::PostBatch(ReceiveBatch* batch, PostResult* result) {
-  if (batch->empty()) return absl::OkStatus();
-  ibv_recv_wr* bad = batch->first();
-  const int error = FlushesHere() ? ENOTCONN : ibv_post_recv(queue_pair_, batch->first(), &bad);
-  const size_t wanted = batch->size();
-  const size_t accepted = batch->Accepted(error, bad);
-  batch->Clear();
-  return Posted(error, wanted, accepted, /*receives=*/true, result);
-}
-
-// Requests that the provider did not take come back flushed if the queue pair has ended; otherwise
-// they are refused.
-absl::Status IbvQueuePair::Posted(int error, size_t wanted, size_t accepted, bool receives, PostResult* result) {
-  WorkRing& ring = receives ? receives_ : sends_;
-  ring.Commit(static_cast<uint32_t>(accepted));
-  result->accepted += accepted;
-  if (accepted == wanted) return absl::OkStatus();
-  if (state_.load() != QueuePairState::kError) {
-    return ErrnoStatus(error, receives ? "ibv_post_recv" : "ibv_post_send");
-  }
-  CompletionCore& done = receives ? *receives_done_ : *sends_done_;
-  for (size_t i = accepted; i < wanted; ++i) {
-    done.AddFlush(number_, ring.posted() | (receives ? kReceiveMark : 0));
-    ring.Commit(1);
-  }
-  result->accepted += wanted - accepted;
-  return absl::OkStatus();
+  const Posted posted = FlushesHere() ? batch->Refuse(ENOTCONN) : batch->PostTo(queue_pair_);
+  const bool ended = state_.load() == QueuePairState::kError;
+  return posted_.Take(posted, /*receives=*/std::is_same_v<Request, ibv_recv_wr>, ended, result);
 }
 
 // iWARP's queue pairs take nothing once they have ended.

@@ -6,7 +6,7 @@
 // some providers stay half alive: then all of them flush the requests that they hold, and later
 // ones.
 //
-// Sends go to the provider as they are posted, or through a ReadGate if the provider breaks fences.
+// Sends go to the provider as they are posted, or through GatedSends if the provider breaks fences.
 //
 // The device's calls take long. So with QueuePairOptions::may_be_made_later the provider's queue
 // pair is made on the thread that connects (call_thread.h), and receives are kept until then; a
@@ -23,7 +23,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -31,13 +30,15 @@
 #include "lib/verbs/ibv/async_events.h"
 #include "lib/verbs/ibv/call_thread.h"
 #include "lib/verbs/ibv/cm/walked_queue_pair.h"
+#include "lib/verbs/ibv/completion_pair.h"
 #include "lib/verbs/ibv/completion_queue.h"
 #include "lib/verbs/ibv/inbox.h"
 #include "lib/verbs/ibv/memory.h"
+#include "lib/verbs/ibv/posted_requests.h"
+#include "lib/verbs/ibv/posting/gated_sends.h"
+#include "lib/verbs/ibv/posting/kept_receives.h"
 #include "lib/verbs/ibv/posting/posting.h"
 #include "lib/verbs/ibv/posting/provider_queue_pair.h"
-#include "lib/verbs/ibv/posting/read_gate.h"
-#include "lib/verbs/ibv/posting/work_ring.h"
 #include "lib/verbs/ibv/shared_receives.h"
 #include "lib/verbs/verbs.h"
 
@@ -72,7 +73,7 @@ class IbvQueuePair final : public QueuePair,
   void Release();
 
   // The loop of its completions, and of its connection's events.
-  os::EpollLoop& loop() const { return sends_done_->loop(); }
+  os::EpollLoop& loop() const { return posted_.completions().loop(); }
   // The state as it is known here, without asking the device.
   QueuePairState known_state() const { return state_.load(); }
 
@@ -94,15 +95,8 @@ class IbvQueuePair final : public QueuePair,
   const Context& context() const { return domain_->context(); }
 
  private:
-  // A receive posted before there was a queue pair.
-  struct KeptReceive {
-    uint64_t position;
-    std::vector<Sge> sges;
-  };
-
   IbvQueuePair(std::shared_ptr<Domain> domain, std::shared_ptr<CallThread> calls, const QueuePairOptions& options,
-               std::shared_ptr<CompletionCore> sends_done, std::shared_ptr<CompletionCore> receives_done,
-               std::shared_ptr<SharedReceivesCore> shared);
+               CompletionPair completions, std::shared_ptr<SharedReceivesCore> shared);
 
   // CompletionOwner.
   uint32_t completion_number() const override { return number_; }
@@ -119,16 +113,14 @@ class IbvQueuePair final : public QueuePair,
   absl::Status Walk(ibv_qp_attr attributes, int mask);
   PostResult KeepReceives(absl::Span<const ReceiveRequest> requests);
   void PostKept();
+  void EndRefused(const char* call, int error);
   absl::Status PostBind(const SendRequest& request, PostResult* result);
-  absl::Status PostBatch(SendBatch* batch, PostResult* result);
-  absl::Status PostBatch(ReceiveBatch* batch, PostResult* result);
-  absl::Status Posted(int error, size_t wanted, size_t accepted, bool receives, PostResult* result);
+  template <typename Request>
+  absl::Status PostBatch(Batch<Request>* batch, PostResult* result);
   PostResult PostThroughGate(absl::Span<const SendRequest> requests);
   void LetThrough();
   void AwaitReads(bool awaits);
-  Telling TellingOf(const SendRequest& request) const;
   bool FlushesHere() const;
-  void FlushOutstanding();
   void Enter(QueuePairState state);
   void NoticeConnected();
   void NoticeError();
@@ -136,9 +128,6 @@ class IbvQueuePair final : public QueuePair,
 
   const std::shared_ptr<Domain> domain_;
   const std::shared_ptr<CallThread> calls_;
-  const std::shared_ptr<CompletionCore> sends_done_;
-  const std::shared_ptr<CompletionCore> receives_done_;
-  const std::shared_ptr<SharedReceivesCore> shared_;  // or null
   const QueueBounds bounds_;
   Access remote_access_;
   std::shared_ptr<ProviderQueuePair> provider_;  // shared with the thread that connects
@@ -146,13 +135,12 @@ class IbvQueuePair final : public QueuePair,
   absl::Status made_;
   ibv_qp* queue_pair_ = nullptr;  // the provider's; null until it was adopted
   uint32_t number_ = 0;           // 0 until it was adopted
-  std::vector<KeptReceive> kept_receives_;
+  KeptReceives kept_receives_;
   std::function<void(const absl::Status&)> when_made_;
   mutable std::atomic<QueuePairState> state_{QueuePairState::kReset};
-  WorkRing sends_;
-  WorkRing receives_;
-  std::unique_ptr<ReadGate> gate_;  // or null
-  bool awaits_reads_ = false;       // true if requests wait at the gate
+  PostedRequests posted_;
+  std::unique_ptr<GatedSends> gate_;  // or null
+  bool awaits_reads_ = false;         // true if requests wait at the gate
   std::shared_ptr<QueuePairLife> life_;
   bool over_ = false;  // true if Error has been entered, on this thread
   bool held_ = false;  // true if a connection holds it

@@ -7,6 +7,7 @@
 #include "lib/base/check.h"
 #include "lib/base/log.h"
 #include "lib/verbs/soft/congestion/congestion.h"
+#include "lib/verbs/soft/nic_limits.h"
 
 namespace tokamak::verbs::soft {
 namespace {
@@ -16,10 +17,7 @@ enum Stream : uint64_t { kOwnStream, kKeyStream, kManagerStream, kNumberStream }
 
 constexpr uint16_t kFullMembership = 0x8000;  // of a P_Key; partial members are peers too
 
-constexpr uint32_t kMaxRequests = 16384;
-constexpr uint32_t kMaxCompletions = 1 << 20;
-
-// Packets, of one queue pair and of all.
+// Packets, of one queue pair and of all together.
 constexpr uint32_t kLeastWindow = 16;
 
 constexpr uint32_t kMaxBatch = 4096;  // packets
@@ -28,39 +26,6 @@ constexpr uint8_t kMaxDscp = 63;
 // RoCEv2's UDP source ports are in the dynamic range (A17.9.2).
 constexpr uint16_t kFirstFlowPort = 0xc000;
 constexpr uint16_t kFlowPorts = 0x4000;
-
-Limits MakeLimits(uint32_t active_mtu) {
-  Limits limits;
-  limits.atomics = true;
-  limits.immediate = true;
-  limits.memory_windows = true;
-  limits.shared_receive = true;
-  limits.manual_modify = true;
-  limits.three_way_connect = true;
-  limits.acknowledgements = true;
-  limits.region_read_rights = true;
-  limits.queue_pair_rights = true;
-  limits.solicited_events = true;
-  limits.drop_stops_transfers = true;
-  limits.max_inline = kMaxInline;
-  limits.max_sges = kMaxSges;
-  limits.max_read_sges = kMaxSges;
-  limits.max_send_requests = kMaxRequests;
-  limits.max_receive_requests = kMaxRequests;
-  limits.max_completions = kMaxCompletions;
-  limits.max_queue_pairs = QueuePairTable::kMaxQueuePairs - 2;
-  limits.max_reads = kMaxReads;
-  limits.max_message = kMaxMessage;
-  limits.active_mtu = active_mtu;
-  return limits;
-}
-
-// Rounds down to a path MTU of the specification.
-uint32_t RoundMtu(uint32_t mtu) {
-  uint32_t rounded = kMinMtu;
-  while (rounded * 2 <= std::min(mtu, kMaxMtu)) rounded *= 2;
-  return rounded;
-}
 
 absl::Status NoMoreKeys() {
   return absl::ResourceExhaustedError(absl::StrCat("more than ", KeyTable::kMaxKeys, " regions and windows"));
@@ -75,8 +40,8 @@ Nic::Nic(base::EventLoop& loop, base::Trace& trace, const DeviceOptions& options
       nic_state_(
           loop, trace, options_, SecretNumbers(options.seed, kKeyStream), [this] { Wake(); }, [this] { OnTimer(); }),
       table_(SecretNumbers(options.seed, kNumberStream)),
+      mads_(static_cast<uint32_t>(numbers_.Below(kPsnMask + 1))),
       doorbell_(loop.MakeSignal([this] { OnDoorbell(); })) {
-  mad_psn_ = static_cast<uint32_t>(numbers_.Below(kPsnMask + 1));
   nic_state_.on_first_data = [this](uint32_t number) REQUIRES_NIC_MUTEX { manager_->OnFirstData(number); };
   nic_state_.on_error = [this](uint32_t number) REQUIRES_NIC_MUTEX {
     if (!walking_) manager_->OnError(number);
@@ -90,7 +55,7 @@ Nic::Nic(base::EventLoop& loop, base::Trace& trace, const DeviceOptions& options
 Nic::~Nic() {
   nic_state_.outbox.set_limit(SIZE_MAX);
   while (port_ != nullptr && !port_busy_ && has_data()) {
-    AddMads();
+    nic_state_.counters.datagrams_sent += mads_.AddTo(nic_state_.outbox);
     if (nic_state_.outbox.empty() || !FlushOutbox()) break;
   }
   manager_.reset();  // before what it uses
@@ -127,7 +92,7 @@ void Nic::BeginTurn() {
 }
 
 void Nic::EndTurn() {
-  AnswerDoorbells();
+  doorbells_.Answer();
   FinishTurns();
   nic_state_.alarms.Fire();
   Publish();
@@ -222,8 +187,8 @@ void Nic::Notify() {
 // Gives queue pairs turns until the batch is full or none can send.
 void Nic::Fill() {
   AddAnswers();
-  AddMads();
-  size_t idle = 0;  // in a row that could not send all
+  nic_state_.counters.datagrams_sent += mads_.AddTo(nic_state_.outbox);
+  size_t idle = 0;  // queue pairs in a row that could not send all
   while (!nic_state_.outbox.full() && idle <= nic_state_.ready.size()) {
     QueuePairCore* queue_pair = nic_state_.TakeNext();
     if (queue_pair == nullptr) return;
@@ -245,22 +210,6 @@ void Nic::AddAnswers() {
   }
 }
 
-void Nic::AddMads() {
-  while (mads_added_ < mads_.size() && !nic_state_.outbox.full()) {
-    const Mad& mad = mads_[mads_added_++];
-    Packet& packet = nic_state_.outbox.Add(kManagementQueuePair);
-    packet.opcode = PacketOpcode::kDatagramSendOnly;
-    packet.destination = kManagementQueuePair;
-    packet.psn = mad_psn_;
-    packet.qkey = kManagementQkey;
-    packet.source_queue_pair = kManagementQueuePair;
-    packet.peer = mad.peer;
-    packet.payload[packet.slices++] = {mad.bytes.data(), kMadSize};
-    mad_psn_ = (mad_psn_ + 1) & kPsnMask;
-    ++nic_state_.counters.datagrams_sent;
-  }
-}
-
 bool Nic::FlushOutbox() {
   const absl::Span<const Packet> packets = nic_state_.outbox.waiting();
   const size_t taken = nic_state_.outbox.Flush(*port_);
@@ -271,7 +220,7 @@ bool Nic::FlushOutbox() {
     }
   }
   if (nic_state_.outbox.empty()) {
-    for (; mads_added_ > 0; --mads_added_) mads_.pop_front();
+    mads_.ForgetAdded();
     return true;
   }
   ++nic_state_.counters.port_busy;
@@ -285,36 +234,11 @@ void Nic::RunOnLoop(const std::function<void()>& call) const {
 }
 
 void Nic::RingDoorbell(QueuePairCore& queue_pair) {
-  if (queue_pair.doorbell_rung.exchange(true, std::memory_order_acq_rel)) return;
-  QueuePairCore* head = doorbells_.load(std::memory_order_relaxed);
-  do {
-    queue_pair.next_doorbell = head;
-  } while (!doorbells_.compare_exchange_weak(head, &queue_pair, std::memory_order_acq_rel, std::memory_order_relaxed));
-  Wake();
+  if (doorbells_.Ring(queue_pair)) Wake();
 }
 
 void Nic::Wake() {
   if (!woken_.exchange(true, std::memory_order_acq_rel)) doorbell_->Raise();
-}
-
-void Nic::AnswerDoorbells() {
-  if (doorbells_.load(std::memory_order_acquire) == nullptr) return;  // cheaper than an exchange
-  QueuePairCore* last = doorbells_.exchange(nullptr, std::memory_order_acq_rel);
-  // The latest is on top; they are answered as they rang.
-  QueuePairCore* first = nullptr;
-  while (last != nullptr) {
-    QueuePairCore* next = last->next_doorbell;
-    last->next_doorbell = first;
-    first = last;
-    last = next;
-  }
-  while (first != nullptr) {
-    QueuePairCore* queue_pair = first;
-    first = first->next_doorbell;
-    // It may ring again from here on; earlier requests are visible.
-    queue_pair->doorbell_rung.exchange(false, std::memory_order_acq_rel);
-    queue_pair->Answer();
-  }
 }
 
 void Nic::Publish() {
@@ -384,7 +308,7 @@ void Nic::SettleDepartures() {
 }
 
 void Nic::LeaveControl() {
-  AnswerDoorbells();
+  doorbells_.Answer();
   SettleDepartures();
   Publish();
   if (!in_turn_ && has_work()) Wake();
@@ -493,8 +417,8 @@ std::unique_ptr<Congestion> Nic::MakeOwnCongestion() const {
 }
 
 void Nic::Destroy(QueuePairCore* queue_pair) {
-  // It may have rung.
-  AnswerDoorbells();
+  // It may be among those that rang.
+  doorbells_.Answer();
   const uint32_t number = queue_pair->number();
   if (queue_pair->watched) manager_->OnDropped(number);
   table_.Remove(number);
@@ -508,12 +432,12 @@ void Nic::Destroy(QueuePairCore* queue_pair) {
 absl::Status Nic::ModifyByOwner(ConnectedCore& queue_pair, QueuePairState state,
                                 const QueuePairAttributes& attributes) {
   // A queue pair without its requests must not be among those that rang.
-  AnswerDoorbells();
+  doorbells_.Answer();
   return queue_pair.Modify(state, attributes, limits_);
 }
 
 absl::Status Nic::ModifyByOwner(DatagramCore& queue_pair, QueuePairState state, const DatagramAttributes& attributes) {
-  AnswerDoorbells();  // as above
+  doorbells_.Answer();  // as above
   return queue_pair.Modify(state, attributes);
 }
 
@@ -533,7 +457,7 @@ void Nic::ArmShared(SharedReceives& receives, uint32_t limit) {
 }
 
 void Nic::CloseShared(SharedReceives& receives) {
-  AnswerDoorbells();  // as in ModifyByOwner
+  doorbells_.Answer();  // as in ModifyByOwner
   receives.Close();
   table_.ForEach([&](QueuePairCore& queue_pair) REQUIRES_NIC_MUTEX {
     if (queue_pair.shared_receives() != &receives) return;
@@ -558,14 +482,10 @@ absl::StatusOr<QueuePairCounters> Nic::queue_pair_counters(uint32_t number) cons
 }
 
 void Nic::SendMad(const Address& peer, absl::Span<const uint8_t> mad) {
-  CHECK_EQ(mad.size(), kMadSize);
-  if (mads_.size() >= kMaxMadsWaiting) {
+  if (!mads_.Add(peer, mad)) {
     ++nic_state_.counters.dropped_datagrams;
     return;
   }
-  Mad& waiting = mads_.emplace_back();
-  waiting.peer = ToFabricAddress(peer);
-  std::copy(mad.begin(), mad.end(), waiting.bytes.begin());
   if (!in_turn_) Wake();
 }
 

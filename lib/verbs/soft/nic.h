@@ -11,10 +11,8 @@
 // Thread rule: as each method says. Made and deleted on the NIC loop's thread.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 
@@ -28,12 +26,14 @@
 #include "lib/verbs/soft/fabric.h"
 #include "lib/verbs/soft/queue_pair_table.h"
 #include "lib/verbs/soft/rc/connected_core.h"
+#include "lib/verbs/soft/state/doorbells.h"
 #include "lib/verbs/soft/state/nic_mutex.h"
 #include "lib/verbs/soft/state/nic_state.h"
 #include "lib/verbs/soft/state/queue_pair_core.h"
 #include "lib/verbs/soft/state/secret_numbers.h"
 #include "lib/verbs/soft/ud/datagram_core.h"
 #include "lib/verbs/soft/ud/multicast_groups.h"
+#include "lib/verbs/soft/waiting_mads.h"
 #include "lib/verbs/verbs.h"
 
 namespace tokamak::verbs::soft {
@@ -137,11 +137,6 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   // Before the loop receives again.
   static constexpr int kBatchesPerTurn = 2;
 
-  struct Mad {
-    Address peer;  // as fabrics write it
-    std::array<uint8_t, kMadSize> bytes;
-  };
-
   Nic(base::EventLoop& loop, base::Trace& trace, const DeviceOptions& options);
   absl::Status Plug(base::EventLoop& loop, Fabric& fabric, const DeviceOptions& options);
 
@@ -162,16 +157,14 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   void Notify() REQUIRES_NIC_MUTEX;
   void Fill() REQUIRES_NIC_MUTEX;
   void AddAnswers() REQUIRES_NIC_MUTEX;
-  void AddMads() REQUIRES_NIC_MUTEX;
   bool FlushOutbox() REQUIRES_NIC_MUTEX;
   bool has_data() const REQUIRES_NIC_MUTEX {
-    return nic_state_.anyone_next() || mads_added_ < mads_.size() || !nic_state_.outbox.empty();
+    return nic_state_.anyone_next() || mads_.any_left() || !nic_state_.outbox.empty();
   }
   bool has_work() const REQUIRES_NIC_MUTEX {
     return (!port_busy_ && has_data()) || (!notifications_busy_ && !nic_state_.notifiers.empty());
   }
 
-  void AnswerDoorbells() REQUIRES_NIC_MUTEX;
   void Publish() REQUIRES_NIC_MUTEX;
   void EndOverrun(CompletionRing& ring) REQUIRES_NIC_MUTEX;
   void SettleDepartures() REQUIRES_NIC_MUTEX;
@@ -189,16 +182,14 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   mutable NicMutex mutex_;
   SecretNumbers numbers_ GUARDED_BY_NIC_MUTEX;
   SecretNumbers manager_numbers_ GUARDED_BY_NIC_MUTEX;
-  std::atomic<bool> woken_{false};                  // true if the doorbell was raised, not answered
-  std::atomic<QueuePairCore*> doorbells_{nullptr};  // a stack, linked by next_doorbell
+  std::atomic<bool> woken_{false};  // true if the doorbell was raised and has not been answered
+  Doorbells doorbells_;
   NicState nic_state_;
   QueuePairTable table_ GUARDED_BY_NIC_MUTEX;
   MulticastGroups groups_ GUARDED_BY_NIC_MUTEX;
   QueuePairCounters gone_ GUARDED_BY_NIC_MUTEX;  // of destroyed queue pairs
   DomainId next_domain_ GUARDED_BY_NIC_MUTEX = 1;
-  std::deque<Mad> mads_ GUARDED_BY_NIC_MUTEX;
-  size_t mads_added_ GUARDED_BY_NIC_MUTEX = 0;  // the first of them, in the outbox
-  uint32_t mad_psn_ GUARDED_BY_NIC_MUTEX = 0;
+  WaitingMads mads_ GUARDED_BY_NIC_MUTEX;
   DeviceWatches watches_;
   bool in_turn_ GUARDED_BY_NIC_MUTEX = false;
   bool port_busy_ GUARDED_BY_NIC_MUTEX = false;           // true if it took no more data

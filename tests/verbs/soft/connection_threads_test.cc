@@ -59,14 +59,14 @@ struct Nic {
 
 // A thread with queue pairs and connections of its own. Members are used there only, except the
 // tallies.
-struct NicState {
-  explicit NicState(Nic& on) : nic(on), thread({"engine"}) {
+struct NicThread {
+  explicit NicThread(Nic& on) : nic(on), thread({"engine"}) {
     thread.CallOn([&] {
       domain = *nic.device->CreateProtectionDomain();
       completions = *nic.device->CreateCompletionQueue(thread.loop(), 256, [] {});
     });
   }
-  ~NicState() {
+  ~NicThread() {
     thread.CallOn([&] {
       ends.clear();
       completions.reset();
@@ -110,14 +110,14 @@ TEST(ConnectionThreadsTest, RequestsAreAcceptedOnAnotherThreadThanTheirListeners
   Nic a(fabric, "10.0.0.1", 1), b(fabric, "10.0.0.2", 2);
   os::LoopThread control({"control"});
   for (const bool active_drops : {true, false}) {
-    NicState active(a), passive(b);
+    NicThread active(a), passive(b);
     std::unique_ptr<Listener> listener;
     control.CallOn([&] {
       Address address = b.device->address();
       listener = *b.device->connection_manager().Listen(
           control.loop(), address, [&](std::unique_ptr<ConnectionRequest> request) {
             passive.thread.CallOn([&] {
-              NicState::End& end = passive.MakeEnd();
+              NicThread::End& end = passive.MakeEnd();
               auto made = request->Accept(*end.queue_pair, {}, passive.Handler(end, !active_drops));
               ASSERT_TRUE(made.ok()) << made.status();
               end.connection = *std::move(made);
@@ -126,15 +126,15 @@ TEST(ConnectionThreadsTest, RequestsAreAcceptedOnAnotherThreadThanTheirListeners
     });
     active.thread.CallOn([&] {
       for (int i = 0; i < kConnections; ++i) {
-        NicState::End& end = active.MakeEnd();
+        NicThread::End& end = active.MakeEnd();
         auto made = a.device->connection_manager().Connect(*end.queue_pair, listener->address(), {},
                                                            active.Handler(end, active_drops));
         ASSERT_TRUE(made.ok()) << made.status();
         end.connection = *std::move(made);
       }
     });
-    NicState& dropper = active_drops ? active : passive;
-    NicState& other = active_drops ? passive : active;
+    NicThread& dropper = active_drops ? active : passive;
+    NicThread& other = active_drops ? passive : active;
     EXPECT_TRUE(dropper.established.Await(kConnections));
     EXPECT_TRUE(other.ended.Await(kConnections));
     control.CallOn([&] { listener.reset(); });
@@ -145,12 +145,12 @@ TEST(ConnectionThreadsTest, EverythingMayBeDroppedInTheMiddle) {
   sim::LoopbackFabric fabric;
   for (int round = 0; round < 30; ++round) {
     Nic a(fabric, "10.0.0.1", 1), b(fabric, "10.0.0.2", 2);
-    NicState active(a), passive(b);
+    NicThread active(a), passive(b);
     std::unique_ptr<Listener> listener;
     passive.thread.CallOn([&] {
       listener = *b.device->connection_manager().Listen(
           passive.thread.loop(), b.device->address(), [&](std::unique_ptr<ConnectionRequest> request) {
-            NicState::End& end = passive.MakeEnd();
+            NicThread::End& end = passive.MakeEnd();
             auto made = request->Accept(*end.queue_pair, {}, passive.Handler(end, false));
             if (made.ok()) end.connection = *std::move(made);
           });
@@ -158,7 +158,7 @@ TEST(ConnectionThreadsTest, EverythingMayBeDroppedInTheMiddle) {
     const Address address = listener->address();
     active.thread.CallOn([&] {
       for (int i = 0; i < 20; ++i) {
-        NicState::End& end = active.MakeEnd();
+        NicThread::End& end = active.MakeEnd();
         end.connection =
             *a.device->connection_manager().Connect(*end.queue_pair, address, {}, active.Handler(end, i % 2 == 0));
       }

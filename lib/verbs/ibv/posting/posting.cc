@@ -81,6 +81,13 @@ unsigned int ToWire(SendFlags flags) {
   return wire;
 }
 
+int PostChain(ibv_qp* queue_pair, ibv_send_wr* first, ibv_send_wr** bad) {
+  return ibv_post_send(queue_pair, first, bad);
+}
+int PostChain(ibv_qp* queue_pair, ibv_recv_wr* first, ibv_recv_wr** bad) {
+  return ibv_post_recv(queue_pair, first, bad);
+}
+
 }  // namespace
 
 absl::Status CheckSend(const SendRequest& request, const Limits& limits, const QueueBounds& bounds) {
@@ -148,6 +155,15 @@ void Batch<Request>::SetSges(absl::Span<const Sge> sges, bool never_none) {
   request.sg_list = first;
   request.num_sge = static_cast<int>(to - first);
   sges_used_ += static_cast<size_t>(to - first);
+}
+
+template <typename Request>
+Posted Batch<Request>::PostTo(ibv_qp* queue_pair) {
+  Request* bad = first();
+  const int error = PostChain(queue_pair, first(), &bad);
+  const Posted posted = {size_, Accepted(error, bad), error};
+  Clear();
+  return posted;
 }
 
 template class Batch<ibv_send_wr>;

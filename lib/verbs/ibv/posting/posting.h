@@ -35,7 +35,14 @@ absl::Status CheckSend(const SendRequest& request, const Limits& limits, const Q
 absl::Status CheckReceive(const ReceiveRequest& request, const Limits& limits, const QueueBounds& bounds);
 absl::Status QueueFull(uint32_t depth);
 
-// For ibv_post_send or ibv_post_recv.
+// Requests that a call of the provider took.
+struct Posted {
+  size_t wanted = 0;
+  size_t accepted = 0;
+  int error = 0;  // an errno, positive or negative, or 0
+};
+
+// A chain for ibv_post_send or ibv_post_recv: Request is ibv_send_wr or ibv_recv_wr.
 template <typename Request>
 class Batch final {
  public:
@@ -60,6 +67,16 @@ class Batch final {
     return error == 0 || bad == nullptr ? size_ : static_cast<size_t>(bad - requests_.data());
   }
   void Clear() { size_ = sges_used_ = 0; }
+
+  // Posts the chain, which is not empty, and clears it.
+  Posted PostTo(ibv_qp* queue_pair);
+
+  // Clears it as if the provider had refused all.
+  Posted Refuse(int error) {
+    const Posted posted = {size_, 0, error};
+    Clear();
+    return posted;
+  }
 
  private:
   std::array<Request, kBatchRequests> requests_;

@@ -3,49 +3,35 @@
 #include <algorithm>
 #include <optional>
 
-#include "lib/verbs/soft/packets/opcodes.h"
 #include "lib/verbs/soft/rc/connected_core.h"
 #include "lib/verbs/soft/rc/psn.h"
+#include "lib/verbs/soft/rc/read_pieces.h"
 #include "lib/verbs/soft/rc/syndrome.h"
-#include "lib/verbs/soft/state/gather.h"
-#include "lib/verbs/soft/state/scatter.h"
 #include "lib/verbs/time_codes.h"
 
 namespace tokamak::verbs::soft {
-namespace {
-
-// The peer acknowledges after this many packets at the latest, and often enough to keep a window
-// moving.
-constexpr uint32_t kMaxPacketsPerAck = 32;
-constexpr uint32_t kAcksPerWindow = 4;
-constexpr int64_t kAsksPerTimeout = 4;
-
-// A READ is cut so that several pieces fill a window (while one is taken in, the next are on their
-// way), but not too finely.
-constexpr uint32_t kPiecesPerWindow = 4;
-constexpr uint32_t kLeastPiece = 16;  // packets, where the window holds that many
-constexpr uint32_t kMostPieceBytes = 128 * 1024;
-static_assert(kPiecesPerWindow >= ReadBudget::kReservedShare);
-
-constexpr uint32_t kMostOverdue = 16;  // in a row; the time-out is shorter long before
-
-}  // namespace
 
 Requester::Requester(NicState& nic_state, ConnectedCore& queue_pair, Congestion& congestion)
     : nic_state_(nic_state),
       queue_pair_(queue_pair),
-      sends_(queue_pair.sends),
       congestion_(congestion),
+      requests_(nic_state, queue_pair),
+      packets_(nic_state, queue_pair),
+      ack_requests_(nic_state.options.ack_every),
+      charged_(nic_state.sends),
       expected_(nic_state.reads),
-      retransmit_(nic_state.alarms, [this]() REQUIRES_NIC_MUTEX { OnTimeout(); }),
-      overdue_(nic_state.alarms, [this]() REQUIRES_NIC_MUTEX { OnOverdue(); }),
+      clock_(
+          nic_state.alarms, congestion, nic_state.options.pause, [this]() REQUIRES_NIC_MUTEX { OnTimeout(); },
+          [this]() REQUIRES_NIC_MUTEX { OnOverdue(); }),
       ready_again_(nic_state.alarms, [this]() REQUIRES_NIC_MUTEX { queue_pair_.MarkReady(); }) {}
 
 void Requester::Start(uint32_t psn) {
-  unacked_ = position_ = next_ = sent_ = FirstSequence(psn);
-  recovered_ = went_back_at_ = asked_ = 0;
-  since_ack_request_ = acknowledged_ = timeouts_ = not_ready_ = overdue_in_a_row_ = 0;
-  timing_ = false;
+  unacked_ = position_ = sent_ = FirstSequence(psn);
+  requests_.Start(sent_);
+  recovered_ = went_back_at_ = 0;
+  acknowledged_ = timeouts_ = not_ready_ = 0;
+  ack_requests_.Start();
+  clock_.Start();
   congestion_.Reset();
   window_ = congestion_.Window();
   running_ = true;
@@ -59,8 +45,8 @@ bool Requester::Emit(Share* share) {
       if (EmitRepeat(share)) continue;
     }
     if (halted_ != CompletionStatus::kSuccess) return false;
-    if (cursor_ == started_ && !StartNext()) return false;
-    SendSlot& slot = sends_.at(cursor_);
+    if (cursor_ == requests_.started() && !StartNext()) return false;
+    SendSlot& slot = requests_.at(cursor_);
     if (slot.is_local()) {
       if (!PassLocal()) return false;
       share->Spend(0);
@@ -78,106 +64,42 @@ bool Requester::Emit(Share* share) {
     if (!went) return false;
     if (position_ == slot.end) ++cursor_;
   }
-  if (cursor_ == sends_.tail() && missing_.empty()) return false;  // its owner rings when there is more
+  if (cursor_ == requests_.posted() && missing_.empty()) return false;  // its owner rings when there is more
   // Asked now: its next turn would only find that it is too early.
   return queue_pair_.MaySend();
 }
 
 bool Requester::StartNext() {
-  if (started_ == sends_.tail()) return false;
-  SendSlot& slot = sends_.at(started_);
-  if (!MayStart(slot)) return false;
-  slot.first = next_;
-  if (slot.is_local()) {
-    slot.refused = !CarryOut(slot);
-  } else {
-    next_ += PacketsFor(slot.length, queue_pair_.mtu());
-    slot.piece = PiecePackets();
-  }
-  slot.end = next_;
-  if (slot.wants_answer()) ++unanswered_;
-  ++started_;
-  return true;
-}
-
-// A fence waits for READs and atomics, that of an invalidate for all requests. (10.8.3.3)
-bool Requester::MayStart(const SendSlot& slot) const {
-  if (!slot.fence) return true;
-  return slot.opcode == Opcode::kLocalInvalidate ? oldest_ == started_ : unanswered_ == 0;
-}
-
-bool Requester::CarryOut(const SendSlot& slot) {
-  if (slot.opcode == Opcode::kBindWindow) return nic_state_.keys.Bind(queue_pair_.asker(), slot.bind);
-  if (!nic_state_.keys.Invalidate(queue_pair_.domain(), slot.rkey)) return false;
-  nic_state_.counters.dropped_before_send += nic_state_.outbox.DropKey(slot.rkey);
+  if (!requests_.StartNext()) return false;
+  requests_.at(cursor_).piece = ReadPieces::Size(window_, nic_state_.reads.window(), queue_pair_.mtu());
   return true;
 }
 
 // Passes request cursor_, already carried out. Returns false when that failed: no request after it
 // goes.
 bool Requester::PassLocal() {
-  if (sends_.at(cursor_).refused) {
+  if (requests_.at(cursor_).refused) {
     Halt(CompletionStatus::kWindowBind);
     return false;
   }
   ++cursor_;
-  CompleteLocal();
+  requests_.CompleteLocal();
   return true;
-}
-
-// Chosen once for each READ: a repeated one is cut alike, since a responder knows a request only as
-// all new or all old.
-uint32_t Requester::PiecePackets() const {
-  const uint32_t mtu = queue_pair_.mtu();
-  const uint32_t several = std::max(window_ / kPiecesPerWindow, std::min(kLeastPiece, window_));
-  const uint32_t by_window = std::min(several, kMostPieceBytes / mtu);
-  const uint64_t by_budget = nic_state_.reads.window() / kPiecesPerWindow / mtu;
-  return std::max(1u, static_cast<uint32_t>(std::min<uint64_t>(by_window, by_budget)));
 }
 
 bool Requester::EmitData(SendSlot& slot, Share* share) {
-  if (!MayGather(cursor_, position_)) {
+  if (!packets_.MayAdd(cursor_, position_)) {
     Halt(CompletionStatus::kLocalProtection);
     return false;
   }
-  if (!nic_state_.sends.Take(charged_ == 0)) {
-    queue_pair_.WaitToSend(charged_ == 0);
+  if (!charged_.Take()) {
+    queue_pair_.WaitToSend(charged_.empty());
     return false;
   }
-  ++charged_;
-  Packet& packet = AddData(cursor_, position_, share);
+  Packet& packet = packets_.AddData(cursor_, position_, share);
   packet.ack_request = WantsAck(position_ + 1 == slot.end, *share);
   Sent(1);
   return true;
-}
-
-bool Requester::MayGather(uint64_t index, uint64_t sequence) const {
-  const SendSlot& slot = sends_.at(index);
-  const uint32_t mtu = queue_pair_.mtu();
-  const uint32_t offset = static_cast<uint32_t>((sequence - slot.first) * mtu);
-  return soft::MayGather(nic_state_.keys, queue_pair_.domain(), slot, offset, std::min(mtu, slot.length - offset));
-}
-
-// Adds the packet of request `index` that has this sequence.
-Packet& Requester::AddData(uint64_t index, uint64_t sequence, Share* share) {
-  const SendSlot& slot = sends_.at(index);
-  const uint32_t mtu = queue_pair_.mtu();
-  const uint32_t offset = static_cast<uint32_t>((sequence - slot.first) * mtu);
-  const uint32_t length = std::min(mtu, slot.length - offset);
-  const bool first = sequence == slot.first;
-  const bool last = sequence + 1 == slot.end;
-  Packet& packet = queue_pair_.AddPacket(DataOpcode(slot.opcode, first, last), sequence);
-  packet.remote_address = slot.remote_address;
-  packet.rkey = slot.rkey;
-  packet.dma_length = slot.length;
-  packet.immediate = slot.immediate;
-  packet.solicited = last && slot.solicited;
-  share->Spend(length);
-  nic_state_.outbox.LooksUntil(sequence);
-  Gather(nic_state_.keys, slot, sends_.inline_at(index), offset, length, nic_state_.outbox, &packet);
-  queue_pair_.OnSend(packet);
-  queue_pair_.counters.bytes_sent += length;
-  return packet;
 }
 
 // Sends one packet that the peer misses, which is in the budget already. Returns false when there
@@ -185,46 +107,37 @@ Packet& Requester::AddData(uint64_t index, uint64_t sequence, Share* share) {
 bool Requester::EmitRepeat(Share* share) {
   const std::optional<uint64_t> sequence = missing_.Next(unacked_);
   if (!sequence.has_value()) return false;
-  uint64_t index = oldest_;
-  while (sends_.at(index).end <= *sequence) ++index;
-  if (!MayGather(index, *sequence)) {
+  uint64_t index = requests_.oldest();
+  while (requests_.at(index).end <= *sequence) ++index;
+  if (!packets_.MayAdd(index, *sequence)) {
     GoBack(Loss::kGap);  // which finds again that it may not
     return false;
   }
-  AddData(index, *sequence, share).ack_request = true;
+  packets_.AddData(index, *sequence, share).ack_request = true;
   ++queue_pair_.counters.packets_retransmitted;
   nic_state_.Trace(base::TraceKind::kRetransmit, ToPsn(*sequence), 1);
   return true;
 }
 
 bool Requester::EmitRead(SendSlot& slot, Share* share) {
-  const uint32_t mtu = queue_pair_.mtu();
   const uint32_t depth = queue_pair_.reliability().reads_outstanding;
   if (depth == 0) {
     Halt(CompletionStatus::kLocalQpOperation);
     return false;
   }
   if (expected_.count() == depth) return false;
-  const uint64_t piece_end = position_ + slot.piece - (position_ - slot.first) % slot.piece;
-  const uint64_t packets = std::min(piece_end, slot.end) - position_;
+  const uint64_t packets = ReadPieces::Left(slot, position_);
   // A window that has shrunk below a piece lets one go, alone.
   if (packets > window_ - (position_ - unacked_) && position_ != unacked_) return false;
-  const uint64_t offset = (position_ - slot.first) * mtu;
-  const uint32_t length = static_cast<uint32_t>(std::min<uint64_t>(packets * mtu, slot.length - offset));
+  const uint32_t length = packets_.Length(slot, position_, packets);
   if (!nic_state_.reads.Take(length, expected_.count() == 0)) {
-    if (position_ == unacked_) retransmit_.Cancel();  // no answer is outstanding
+    if (position_ == unacked_) clock_.StopTimeout();  // no answer is outstanding
     queue_pair_.WaitForReads(expected_.count() == 0);
     return false;
   }
-  Packet& packet = queue_pair_.AddPacket(PacketOpcode::kReadRequest, position_);
-  packet.remote_address = slot.remote_address + offset;
-  packet.rkey = slot.rkey;
-  packet.dma_length = length;
-  packet.ack_request = true;
-  queue_pair_.OnSend(packet);
-  since_ack_request_ = 0;
+  packets_.AddRead(slot, position_, length, share);
+  ack_requests_.AskedByAnswer();
   expected_.Add(position_ + packets, length);
-  share->Spend(0);
   Sent(packets);
   return true;
 }
@@ -236,69 +149,43 @@ bool Requester::EmitAtomic(SendSlot& slot, Share* share) {
     return false;
   }
   if (expected_.count() == depth) return false;
-  const bool swap = slot.opcode == Opcode::kCompareSwap;
-  Packet& packet = queue_pair_.AddPacket(swap ? PacketOpcode::kCompareSwap : PacketOpcode::kFetchAdd, position_);
-  packet.remote_address = slot.remote_address;
-  packet.rkey = slot.rkey;
-  packet.swap_or_add = slot.swap_or_add;
-  packet.compare = slot.compare;
-  packet.ack_request = true;
-  queue_pair_.OnSend(packet);
-  since_ack_request_ = 0;
+  packets_.AddAtomic(slot, position_, share);
+  ack_requests_.AskedByAnswer();
   expected_.Add(position_ + 1, 0);
-  share->Spend(0);
   Sent(1);
   return true;
 }
 
-// A packet also asks at the end of a turn, since the next may have to wait for room that only
-// acknowledgements give back; when room is scarce and no packet on its way asks, since there may be
-// no other turn; and when packets leave so slowly, by their rate or because a thousand take turns,
-// that the time-out could come first.
 bool Requester::WantsAck(bool last_of_message, const Share& share) {
-  ++since_ack_request_;
-  if (position_ == unacked_) quiet_since_ = nic_state_.alarms.now();
-  const uint32_t every = nic_state_.options.ack_every;
-  const uint32_t interval = std::max(1u, std::min(every != 0 ? every : kMaxPacketsPerAck, window_ / kAcksPerWindow));
-  const bool window_full = position_ + 1 - unacked_ >= window_;
-  const bool batch_ends = every == 0 && (share.spent() || nic_state_.outbox.at_capacity());
-  const bool turn_ends = batch_ends || !nic_state_.sends.room();
-  const bool scarce = nic_state_.sends.scarce() && !awaits_ack();
-  const bool slow = queue_pair_.NextSend() - quiet_since_ >= queue_pair_.reliability().ack_timeout / kAsksPerTimeout;
-  if (!last_of_message && !window_full && !turn_ends && !scarce && !slow && since_ack_request_ < interval) return false;
-  since_ack_request_ = 0;
-  asked_ = position_ + 1;
-  quiet_since_ = nic_state_.alarms.now();
-  return true;
+  AckRequests::Leaving leaving;
+  leaving.sequence = position_;
+  leaving.unacked = unacked_;
+  leaving.window = window_;
+  leaving.last_of_message = last_of_message;
+  leaving.last_of_batch = share.spent() || nic_state_.outbox.at_capacity();
+  leaving.room = nic_state_.sends.room();
+  leaving.scarce = nic_state_.sends.scarce();
+  leaving.now = nic_state_.alarms.now();
+  leaving.next = queue_pair_.NextSend();
+  leaving.timeout = queue_pair_.reliability().ack_timeout;
+  return ack_requests_.Asks(leaving);
 }
 
 void Requester::Sent(uint64_t packets) {
   if (position_ < sent_) {
     ++queue_pair_.counters.packets_retransmitted;
     nic_state_.Trace(base::TraceKind::kRetransmit, ToPsn(position_), packets);
-  } else if (!timing_ && since_ack_request_ == 0) {
-    timing_ = true;
-    timed_ = position_;
-    timed_at_ = nic_state_.alarms.now();
+  } else if (ack_requests_.just_asked()) {
+    clock_.Measure(position_);
   }
-  if (position_ == unacked_) {
-    if (!retransmit_.set()) SetRetransmit();
-    SetOverdue();
-  }
+  if (position_ == unacked_) clock_.Run(queue_pair_.reliability().ack_timeout);
   position_ += packets;
   sent_ = std::max(sent_, position_);
 }
 
 void Requester::Halt(CompletionStatus status) {
   halted_ = status;
-  if (oldest_ == cursor_) Fail(status, 0);
-}
-
-// Packets sent before going back are given back already: acknowledged late, they cost nothing.
-void Requester::GiveBackSends(uint64_t packets) {
-  const uint64_t held = std::min(packets, charged_);
-  charged_ -= held;
-  nic_state_.sends.GiveBack(held);
+  if (requests_.oldest() == cursor_) Fail(status, 0);
 }
 
 // ---- Answers, and their absence.
@@ -352,12 +239,12 @@ void Requester::OnNak(uint8_t syndrome) {
 }
 
 void Requester::OnSelectiveNak(const Packet& packet) {
-  const bool alone = nic_state_.options.selective_repeat && unanswered_ == 0 && position_ == sent_;
+  const bool alone = nic_state_.options.selective_repeat && requests_.unanswered() == 0 && position_ == sent_;
   if (packet.syndrome != kSequenceNak || !alone) return OnNak(packet.syndrome);
   nic_state_.Trace(base::TraceKind::kNak, ToPsn(unacked_), packet.syndrome);
   ++queue_pair_.counters.naks_received_sequence;
   missing_.Add(packet, unacked_, sent_);
-  timing_ = false;
+  clock_.ForgetRoundTrip();
   TellLoss(Loss::kGap);
   queue_pair_.MarkReady();
 }
@@ -373,19 +260,13 @@ void Requester::OnReadResponse(const Packet& packet) {
   const uint64_t sequence = ExtendPsn(packet.psn, unacked_);
   SendSlot* slot = Answered(packet, sequence);
   if (slot == nullptr) return;
-  const uint32_t mtu = queue_pair_.mtu();
-  const uint64_t offset = (sequence - slot->first) * mtu;
-  const uint32_t length = static_cast<uint32_t>(std::min<uint64_t>(mtu, slot->length - offset));
-  if (slot->opcode != Opcode::kRead || packet.payload_length() != length) {
+  if (slot->opcode != Opcode::kRead || packet.payload_length() != packets_.Length(*slot, sequence)) {
     ++queue_pair_.counters.answers_bad;
     Fail(CompletionStatus::kBadResponse, static_cast<uint32_t>(packet.opcode));
     return;
   }
   ++queue_pair_.counters.answers_taken;
-  const ScatterResult result =
-      Scatter(nic_state_.keys, queue_pair_.domain(), absl::MakeConstSpan(slot->sges, slot->sge_count),
-              static_cast<uint32_t>(offset), packet.pieces());
-  if (result != ScatterResult::kDone) {
+  if (!packets_.PlaceData(*slot, sequence, packet)) {
     Fail(CompletionStatus::kLocalProtection, 0);
     return;
   }
@@ -403,16 +284,9 @@ void Requester::OnAtomicAcknowledge(const Packet& packet) {
     return;
   }
   ++queue_pair_.counters.answers_taken;
-  if (!nic_state_.keys.LocalAllows(queue_pair_.domain(), slot->sges[0], true)) {
+  if (!packets_.PlaceResult(*slot, packet)) {
     Fail(CompletionStatus::kLocalProtection, 0);
     return;
-  }
-  if (!nic_state_.keys.IsPhantom(slot->sges[0].lkey)) {
-    uint8_t* const to = nic_state_.keys.MemoryOf(slot->sges[0]);
-    if (!nic_state_.keys.Write(to, &packet.original, sizeof(packet.original))) {
-      Fail(CompletionStatus::kLocalProtection, 0);
-      return;
-    }
   }
   Progress(slot->end);
   expected_.RemoveUpTo(unacked_);
@@ -431,7 +305,7 @@ SendSlot* Requester::Answered(const Packet& packet, uint64_t sequence) {
   }
   // An answer acknowledges all requests before its own.
   if (!AcknowledgeUpTo(sequence)) return nullptr;
-  SendSlot& slot = sends_.at(oldest_);
+  SendSlot& slot = requests_.at(requests_.oldest());
   if (slot.wants_answer()) return &slot;
   ++queue_pair_.counters.answers_bad;
   Fail(CompletionStatus::kBadResponse, static_cast<uint32_t>(packet.opcode));
@@ -441,14 +315,14 @@ SendSlot* Requester::Answered(const Packet& packet, uint64_t sequence) {
 // Returns false when a request before `end` needs an answer of its own, which was lost.
 bool Requester::AcknowledgeUpTo(uint64_t end) {
   while (unacked_ < end) {
-    SendSlot& slot = sends_.at(oldest_);
+    SendSlot& slot = requests_.at(requests_.oldest());
     if (slot.wants_answer()) {
       ++queue_pair_.counters.responses_lost;
       ResendFromGap();
       return false;
     }
     const uint64_t to = std::min(end, slot.end);
-    GiveBackSends(to - unacked_);
+    charged_.GiveBack(to - unacked_);
     Progress(to);
     if (unacked_ == slot.end) CompleteOldest();
   }
@@ -464,31 +338,8 @@ void Requester::Progress(uint64_t to) {
 }
 
 void Requester::CompleteOldest() {
-  Complete(oldest_, CompletionStatus::kSuccess, 0);
-  if (sends_.at(oldest_).wants_answer()) --unanswered_;
-  ++oldest_;
-  CompleteLocal();
-  cursor_ = std::max(cursor_, oldest_);
-}
-
-// Completes those without any before them.
-void Requester::CompleteLocal() {
-  for (; oldest_ < started_ && sends_.at(oldest_).is_local() && !sends_.at(oldest_).refused; ++oldest_) {
-    Complete(oldest_, CompletionStatus::kSuccess, 0);
-  }
-}
-
-void Requester::Complete(uint64_t index, CompletionStatus status, uint32_t provider_code) {
-  const SendSlot& slot = sends_.at(index);
-  if (status == CompletionStatus::kSuccess && !slot.signaled) return;
-  Completion completion;
-  completion.id = slot.id;
-  completion.status = status;
-  completion.opcode = ToCompletionOpcode(slot.opcode);
-  completion.byte_count = slot.length;
-  completion.queue_pair_number = queue_pair_.number();
-  completion.provider_code = provider_code;
-  nic_state_.Push(queue_pair_.send_ring(), completion, sends_.released(), index + 1, false);
+  requests_.CompleteOldest();
+  cursor_ = std::max(cursor_, requests_.oldest());
 }
 
 void Requester::FinishTurn() {
@@ -497,18 +348,15 @@ void Requester::FinishTurn() {
   TakeBackMemory();
   congestion_.OnAck(acknowledged_);
   acknowledged_ = 0;
-  MeasureRoundTrip();
+  clock_.OnAcknowledged(unacked_);
   window_ = congestion_.Window();
   if (position_ == unacked_) {
-    retransmit_.Cancel();
-    overdue_.Cancel();
+    clock_.Stop();
   } else {
-    // From now on an answer must come within the time-out agreed, and should come sooner.
-    SetRetransmit();
-    SetOverdue();
+    clock_.RunAgain(queue_pair_.reliability().ack_timeout);
   }
   queue_pair_.MarkReady();
-  if (halted_ != CompletionStatus::kSuccess && oldest_ == cursor_) Fail(halted_, 0);
+  if (halted_ != CompletionStatus::kSuccess && requests_.oldest() == cursor_) Fail(halted_, 0);
 }
 
 // Takes out waiting copies of acknowledged packets: after the completions the owner may write that
@@ -516,29 +364,6 @@ void Requester::FinishTurn() {
 void Requester::TakeBackMemory() {
   if (nic_state_.outbox.empty()) return;
   nic_state_.counters.dropped_before_send += nic_state_.outbox.DropAcknowledged(queue_pair_.number(), unacked_);
-}
-
-void Requester::SetRetransmit() { retransmit_.Set(AckTimeout(AckTimeoutCode(queue_pair_.reliability().ack_timeout))); }
-
-// Doubles the time after each overdue answer without a measured round trip.
-void Requester::SetOverdue() {
-  overdue_.Cancel();
-  excused_ = false;
-  const std::optional<base::Duration> overdue = congestion_.Overdue();
-  if (!overdue.has_value() || overdue_in_a_row_ >= kMostOverdue) return;
-  const base::Duration delay = *overdue * (int64_t{1} << overdue_in_a_row_);
-  if (delay >= queue_pair_.reliability().ack_timeout) return;
-  overdue_.Set(delay);
-  overdue_at_ = nic_state_.alarms.now() + delay;
-}
-
-// Times one packet at a time, and only one that was not sent again: else its answer may be that to
-// the first try.
-void Requester::MeasureRoundTrip() {
-  if (!timing_ || unacked_ <= timed_) return;
-  timing_ = false;
-  overdue_in_a_row_ = 0;
-  congestion_.OnRoundTrip(nic_state_.alarms.now() - timed_at_);
 }
 
 void Requester::WaitUntilReady(uint8_t timer) {
@@ -551,14 +376,13 @@ void Requester::WaitUntilReady(uint8_t timer) {
   ++not_ready_;
   missing_.Clear();
   position_ = unacked_;
-  asked_ = 0;
-  cursor_ = oldest_;
+  ack_requests_.GoBack();
+  cursor_ = requests_.oldest();
   halted_ = CompletionStatus::kSuccess;
   expected_.Clear();
-  GiveBackSends(charged_);
-  timing_ = false;
-  retransmit_.Cancel();
-  overdue_.Cancel();
+  charged_.Clear();
+  clock_.ForgetRoundTrip();
+  clock_.Stop();
   ready_again_.Set(NotReadyDelay(timer));
 }
 
@@ -571,18 +395,18 @@ void Requester::ResendFromGap() {
 void Requester::GoBack(Loss loss) {
   TellLoss(loss);
   missing_.Clear();
-  timing_ = false;
+  clock_.ForgetRoundTrip();
   went_back_at_ = unacked_;
   position_ = unacked_;
-  asked_ = 0;
-  cursor_ = oldest_;
+  ack_requests_.GoBack();
+  cursor_ = requests_.oldest();
   halted_ = CompletionStatus::kSuccess;
   expected_.Clear();
-  GiveBackSends(charged_);
+  charged_.Clear();
   // Time runs again with the next packet, which may have to wait. The time-out of an overdue answer
   // goes on.
-  overdue_.Cancel();
-  if (loss != Loss::kOverdue) retransmit_.Cancel();
+  clock_.StopOverdue();
+  if (loss != Loss::kOverdue) clock_.StopTimeout();
   queue_pair_.MarkReady();
 }
 
@@ -602,14 +426,8 @@ void Requester::OnTimeout() {
 // agreed retry: the time-out goes on.
 void Requester::OnOverdue() {
   if (!running_ || !outstanding() || ready_again_.set()) return;
-  if (!excused_ && nic_state_.alarms.now() - overdue_at_ > nic_state_.options.pause) {
-    // This NIC paused: answers that came meanwhile may not have been looked at.
-    excused_ = true;
-    overdue_.Set(nic_state_.options.pause);
-    return;
-  }
+  if (!clock_.CountOverdue()) return;
   ++queue_pair_.counters.answers_overdue;
-  ++overdue_in_a_row_;
   GoBack(Loss::kOverdue);
   went_back_at_ = 0;  // later reports are news
 }
@@ -618,28 +436,27 @@ void Requester::Fail(CompletionStatus status, uint32_t provider_code) {
   queue_pair_.Fail(status, CompletionStatus::kFlushed, provider_code);
 }
 
-void Requester::Flush(CompletionStatus first, uint32_t provider_code) {
-  const uint64_t tail = sends_.tail();
-  for (uint64_t i = oldest_; i < tail; ++i) {
-    const bool failed = i == oldest_ && first != CompletionStatus::kFlushed;
-    Complete(i, failed ? first : CompletionStatus::kFlushed, failed ? provider_code : 0);
-  }
-  Forget(tail);
+void Requester::Reset() {
+  requests_.Forget(sent_);
+  Stop();
 }
 
-// Ends the requests before `tail`, not those that the owner posts meanwhile.
-void Requester::Forget(uint64_t tail) {
+void Requester::Flush(CompletionStatus first, uint32_t provider_code) {
+  requests_.Flush(first, provider_code, sent_);
+  Stop();
+}
+
+// Ends with all requests, which are forgotten.
+void Requester::Stop() {
   running_ = false;
   progressed_ = false;
-  oldest_ = cursor_ = started_ = tail;
-  unacked_ = position_ = next_ = sent_;
-  unanswered_ = 0;
+  cursor_ = requests_.oldest();
+  unacked_ = position_ = sent_;
   halted_ = CompletionStatus::kSuccess;
   missing_.Clear();
   expected_.Clear();
-  GiveBackSends(charged_);
-  retransmit_.Cancel();
-  overdue_.Cancel();
+  charged_.Clear();
+  clock_.Stop();
   ready_again_.Cancel();
 }
 

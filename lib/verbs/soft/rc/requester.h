@@ -1,26 +1,21 @@
 // Requester is the sending half of a reliable connection: it turns send requests into packets and
 // answers into completions.
 //
-// Sent packets are not copied: each is made from its sequence number and its request, the first
-// time and each time again (go-back-N). The requests form one line:
+// After a loss the packets are sent again, from the oldest unacknowledged one (go-back-N) or only
+// those that the peer misses. The requests form one line:
 //
-//        oldest_                 cursor_              started_          tail
+//     requests_.oldest()       cursor_         requests_.started()     posted()
 //          |  partly or not       |  being sent,       |  not begun      |
 //          |  acknowledged        |  or again          |                 |
-//       unacked_              position_              next_                        (sequences)
+//       unacked_              position_                                           (sequences)
 //
 // A READ takes as many sequences as its answer has packets. It goes out as a chain of READ requests
 // for pieces that fit the windows, so that an answer never arrives faster than it can be taken; a
 // piece is outstanding until its last byte is here.
 //
-// Requests without a packet (binding and invalidating windows) are carried out once, when they
-// start, and then wait for those before them to complete.
-//
-// Law: oldest_ <= cursor_ <= started_ <= tail; unacked_ <= position_ <= next_; unacked_ lies in
-// request oldest_.
-// Law: requests complete in order, each once.
-// Law: time runs (retransmit_, overdue_) only while packets are out, unacked_ < position_; after an
-// overdue answer also until it is sent again.
+// Law: oldest() <= cursor_ <= started(); unacked_ <= position_; unacked_ lies in request oldest().
+// Law: clock_ runs only while packets are out, unacked_ < position_; after an overdue answer also
+// until it is sent again.
 // Thread rule: under the NIC's mutex.
 #pragma once
 
@@ -28,8 +23,13 @@
 
 #include "lib/verbs/soft/congestion/congestion.h"
 #include "lib/verbs/soft/packets/packet.h"
+#include "lib/verbs/soft/rc/ack_requests.h"
+#include "lib/verbs/soft/rc/answer_clock.h"
+#include "lib/verbs/soft/rc/charged_packets.h"
 #include "lib/verbs/soft/rc/expected_answers.h"
 #include "lib/verbs/soft/rc/missing_packets.h"
+#include "lib/verbs/soft/rc/request_packets.h"
+#include "lib/verbs/soft/rc/started_requests.h"
 #include "lib/verbs/soft/state/alarm.h"
 #include "lib/verbs/soft/state/nic_mutex.h"
 #include "lib/verbs/soft/state/nic_state.h"
@@ -49,7 +49,7 @@ class Requester final {
   void Start(uint32_t psn) REQUIRES_NIC_MUTEX;
 
   // Forgets all requests, without completions. The owner's thread calls.
-  void Reset() REQUIRES_NIC_MUTEX { Forget(sends_.tail()); }
+  void Reset() REQUIRES_NIC_MUTEX;
 
   // Completes all requests: the oldest with `first`, the others flushed.
   void Flush(CompletionStatus first, uint32_t provider_code) REQUIRES_NIC_MUTEX;
@@ -67,14 +67,9 @@ class Requester final {
  private:
   // Sending.
   bool StartNext() REQUIRES_NIC_MUTEX;
-  bool MayStart(const SendSlot& slot) const REQUIRES_NIC_MUTEX;
-  bool CarryOut(const SendSlot& slot) REQUIRES_NIC_MUTEX;
   bool PassLocal() REQUIRES_NIC_MUTEX;
-  uint32_t PiecePackets() const REQUIRES_NIC_MUTEX;
   bool EmitData(SendSlot& slot, Share* share) REQUIRES_NIC_MUTEX;
-  Packet& AddData(uint64_t index, uint64_t sequence, Share* share) REQUIRES_NIC_MUTEX;
   bool EmitRepeat(Share* share) REQUIRES_NIC_MUTEX;
-  bool MayGather(uint64_t index, uint64_t sequence) const REQUIRES_NIC_MUTEX;
   bool EmitRead(SendSlot& slot, Share* share) REQUIRES_NIC_MUTEX;
   bool EmitAtomic(SendSlot& slot, Share* share) REQUIRES_NIC_MUTEX;
   bool WantsAck(bool last_of_message, const Share& share) REQUIRES_NIC_MUTEX;
@@ -86,8 +81,6 @@ class Requester final {
   bool AcknowledgeUpTo(uint64_t end) REQUIRES_NIC_MUTEX;
   void Progress(uint64_t to) REQUIRES_NIC_MUTEX;
   void CompleteOldest() REQUIRES_NIC_MUTEX;
-  void CompleteLocal() REQUIRES_NIC_MUTEX;
-  void Complete(uint64_t index, CompletionStatus status, uint32_t provider_code) REQUIRES_NIC_MUTEX;
   void OnNak(uint8_t syndrome) REQUIRES_NIC_MUTEX;
 
   // Losses and failures.
@@ -100,41 +93,29 @@ class Requester final {
   void OnTimeout() REQUIRES_NIC_MUTEX;
   void OnOverdue() REQUIRES_NIC_MUTEX;
   void TakeBackMemory() REQUIRES_NIC_MUTEX;
-  void SetRetransmit() REQUIRES_NIC_MUTEX;
-  void SetOverdue() REQUIRES_NIC_MUTEX;
-  void MeasureRoundTrip() REQUIRES_NIC_MUTEX;
-  void Forget(uint64_t tail) REQUIRES_NIC_MUTEX;
+  void Stop() REQUIRES_NIC_MUTEX;
 
   bool outstanding() const { return unacked_ < sent_; }
-  // True if one of the packets on their way asked for an acknowledgement.
-  bool awaits_ack() const { return unacked_ < asked_ && asked_ <= position_; }
-  void GiveBackSends(uint64_t packets) REQUIRES_NIC_MUTEX;
 
   NicState& nic_state_;
   ConnectedCore& queue_pair_;
-  SendQueue& sends_;
   Congestion& congestion_;
 
-  // Requests, by index.
-  uint64_t oldest_ = 0;
-  uint64_t cursor_ = 0;
-  uint64_t started_ = 0;
+  StartedRequests requests_;
+  RequestPackets packets_;
+  uint64_t cursor_ = 0;  // index of the request that position_ lies in, or the next
   // Packets, by sequence.
   uint64_t unacked_ = 0;
   uint64_t position_ = 0;
-  uint64_t next_ = 0;
   uint64_t sent_ = 0;          // one past the last that was ever sent
   uint64_t recovered_ = 0;     // losses before this were reported to congestion_
   uint64_t went_back_at_ = 0;  // unacked_ at the last go-back; one loss is answered once
   uint32_t window_ = 1;        // packets
-  uint32_t since_ack_request_ = 0;
-  uint64_t asked_ = 0;         // one past the packet that asked last
-  base::Time quiet_since_;     // the time of that packet, or of the oldest unacknowledged if none asked
   uint32_t acknowledged_ = 0;  // packets, in this turn
   bool progressed_ = false;
 
-  uint64_t charged_ = 0;     // packets taken from the send budget
-  uint32_t unanswered_ = 0;  // READs and atomics in [oldest_, started_)
+  AckRequests ack_requests_;
+  ChargedPackets charged_;
   ExpectedAnswers expected_;
   MissingPackets missing_;
 
@@ -143,14 +124,7 @@ class Requester final {
   bool running_ = false;
   uint32_t timeouts_ = 0;
   uint32_t not_ready_ = 0;
-  uint32_t overdue_in_a_row_ = 0;  // overdue answers since the last measured round trip
-  base::Time overdue_at_;          // when overdue_ should come due
-  bool excused_ = false;           // true if it came due too late, and was put off once
-  bool timing_ = false;            // true while the round trip of `timed_`, sent at `timed_at_`, is measured
-  uint64_t timed_ = 0;
-  base::Time timed_at_;
-  Alarm retransmit_;
-  Alarm overdue_;
+  AnswerClock clock_;
   Alarm ready_again_;
 };
 
