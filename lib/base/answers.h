@@ -18,7 +18,7 @@ namespace tokamak::base {
 
 class Answers final {
  public:
-  // `loop` outlives it.
+  // `loop` must outlive it.
   explicit Answers(EventLoop& loop) : loop_(loop) {}
   Answers(const Answers&) = delete;
   Answers& operator=(const Answers&) = delete;
@@ -48,7 +48,7 @@ class Answers final {
     Answers* owner;
     Link<Answer> link;
   };
-  // One allocation.
+  // One allocation for answer and callback.
   template <typename Callback>
   struct AnswerOf final : Answer {
     AnswerOf(Answers& answers, Callback run) : Answer(answers), callback(std::move(run)) {}

@@ -47,7 +47,7 @@ class ByteBudget final {
 class ByteClaim final {
  public:
   ByteClaim() = default;
-  // No budget: no bound.
+  // Without a budget nothing is counted or refused.
   explicit ByteClaim(ByteBudget* budget) : budget_(budget) {}
   ~ByteClaim() { GiveBack(); }
   ByteClaim(ByteClaim&& o) noexcept : budget_(std::exchange(o.budget_, nullptr)), bytes_(std::exchange(o.bytes_, 0)) {}
@@ -58,7 +58,7 @@ class ByteClaim final {
     return *this;
   }
 
-  // Returns false, changing nothing, if the budget lacks the difference.
+  // Sets the bytes held. Returns false, changing nothing, if the budget lacks the difference.
   [[nodiscard]] bool Resize(uint64_t bytes) {
     if (budget_ == nullptr || bytes == bytes_) return true;
     if (bytes < bytes_) {

@@ -52,7 +52,8 @@ void StoreLittle(uint8_t* p, T v) {
 // loop.
 constexpr size_t kMaxCopyPerTask = 256 * 1024;
 
-// Copies, and spends the time on `loop`. No overlap; size <= kMaxCopyPerTask.
+// Copies `size` bytes, and spends the time of that on `loop`. The regions must not overlap; size <=
+// kMaxCopyPerTask.
 inline void Copy(EventLoop& loop, uint8_t* to, const uint8_t* from, size_t size) {
   if (size == 0) return;
   std::memcpy(to, from, size);

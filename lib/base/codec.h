@@ -1,9 +1,9 @@
 // Writer and Reader turn values into bytes and back: little-endian, fixed widths, a length before
 // strings and byte runs.
 //
-// Off the data path (directory calls, the client protocol). A Reader trusts no input: from the
-// first field that does not fit on it returns zeros, so a decoder checks Complete() once, at the
-// end.
+// For messages off the data path (directory calls, the client protocol). A Reader trusts no input:
+// it never reads beyond its bytes, and from the first field that does not fit on it returns zeros,
+// so a decoder checks Complete() once, at the end.
 #pragma once
 
 #include <array>
@@ -77,8 +77,8 @@ class Reader final {
     return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
 
-  // Reads a count of items. Fails if that many of at least `least_size` bytes cannot be there: no
-  // decoder reserves for a false count.
+  // Reads a count of items that take at least `least_size` bytes each. Fails beyond `limit`, or if
+  // so many cannot be there, so that no decoder reserves memory for a false count.
   uint32_t Count(size_t limit, size_t least_size) {
     const uint32_t count = Integer<uint32_t>();
     if (count <= limit && uint64_t{count} * least_size <= rest_.size()) return count;

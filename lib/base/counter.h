@@ -1,6 +1,6 @@
 // Counter is a number that one thread adds to and any thread reads, as cheap as a plain one.
 //
-// Readers may be slightly late, and see two counters at different moments.
+// Other threads may read a slightly old value, and two counters at different moments.
 #pragma once
 
 #include <atomic>

@@ -2,11 +2,12 @@
 // takes wake-ups from other threads.
 //
 // Logic runs on a real loop (lib/os/epoll_loop.h), in virtual time (sim/time/sim_loop.h) and inside
-// ns-3, and never asks which. tests/base/event_loop_contract.h checks all.
+// ns-3, and never asks which. tests/base/event_loop_contract.h checks the promises below on all of
+// them.
 //
 // Law: tasks run one at a time, in order of their time; equal times in the order of the calls.
 // Law: no task runs inside the call that took it.
-// Thread rule: the loop's thread, except Signal::Raise.
+// Thread rule: everything here is for the loop's own thread, except Signal::Raise.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +21,11 @@ namespace tokamak::base {
 
 class EventLoop;
 
-// Does not allocate for captures of up to 16 bytes ([this, index]).
+// Captures of up to 16 bytes ([this, index]) need no allocation.
 using Task = std::function<void()>;
 
 // The right to have one task run. Dropping or overwriting it cancels, so a task may capture its
-// owner. Move-only; its loop outlives it.
+// owner. A fired timer is inert. Move-only; must not outlive its loop.
 class [[nodiscard]] Timer final {
  public:
   Timer() = default;
@@ -34,7 +35,7 @@ class [[nodiscard]] Timer final {
   Timer& operator=(const Timer&) = delete;
   ~Timer() { Cancel(); }
 
-  // Has no effect if the task ran.
+  // Cancels the task. No effect if it has run.
   void Cancel();
 
   // True until the task starts to run or is cancelled.
@@ -49,14 +50,14 @@ class [[nodiscard]] Timer final {
 };
 
 // A wake-up from any thread. A run answers all raises before it; each raise is followed by a run
-// that starts after it. Dropping it, on the loop's thread, cancels; no thread may raise it then or
-// later.
+// that starts after it. Dropping it, on the loop's thread, cancels; the caller ensures that no
+// other thread raises it then or later.
 class Signal {
  public:
   virtual ~Signal() = default;
 
-  // Wakes from any thread; neither waits nor allocates. The task sees earlier writes of the raising
-  // thread.
+  // Raises it, from any thread; neither waits nor allocates. The task sees earlier writes of the
+  // raising thread.
   virtual void Raise() = 0;
 };
 
@@ -70,13 +71,13 @@ class EventLoop {
   // Runs `task` after those already due.
   Timer Post(Task task) { return RunAt(Now(), std::move(task)); }
 
-  // Runs `task` once, never early. A past time counts as Now().
+  // Runs `task` once at `time`, never early. A time that has passed counts as Now().
   Timer RunAt(Time time, Task task) { return Timer(*this, Schedule(time, std::move(task))); }
   Timer RunAfter(Duration delay, Task task) { return RunAt(Now() + delay, std::move(task)); }
 
-  // Declares processor time spent here; real loops ignore it. A simulated loop advances its node's
-  // processor: requests after Spend take effect then, those before leave earlier, and the node's
-  // next task starts when it is free.
+  // Declares `duration` of processor time spent here; a real loop ignores it. A simulated loop
+  // advances its node's processor: requests made after Spend take effect then, requests made before
+  // it leave earlier, and the node's next task starts when the processor is free.
   virtual void Spend(Duration duration) = 0;
 
   // Spends the time that this processor takes to copy `bytes`.

@@ -19,7 +19,7 @@ class FairShare final {
   using Rows = std::map<Party, size_t>;
 
  public:
-  // Dropping it gives its places back.
+  // Places of one party. Dropping it gives them back.
   class Claim final {
    public:
     Claim() = default;

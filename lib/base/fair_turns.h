@@ -1,7 +1,8 @@
 // FairTurns divides a number of places among parties that do not know of each other, and queues
 // turns that find none.
 //
-// Shares are FairShare's (fair_share.h). Turns of a party wait in order; parties take turns.
+// A party's share is that of FairShare (fair_share.h). Turns of one party wait in order of arrival,
+// and parties take turns.
 // Law: a party with no turn under way waits only while every place is taken.
 // Thread rule: one loop.
 #pragma once
@@ -22,7 +23,7 @@ class FairTurns final {
   struct Row;
 
  public:
-  // One activity. Unless idle, End comes before its drop.
+  // One activity. Unless it is idle, End must come before it is dropped.
   class Turn {
    public:
     Turn() = default;
@@ -46,7 +47,7 @@ class FairTurns final {
   }
   FairTurns(const FairTurns&) = delete;
   FairTurns& operator=(const FairTurns&) = delete;
-  // Drops its turns without notice.
+  // Drops waiting and running turns without notice.
   ~FairTurns() {
     for (auto& [party, row] : rows_) {
       while (!row.waiting.empty()) row.waiting.PopFront();
@@ -70,7 +71,7 @@ class FairTurns final {
     return false;
   }
 
-  // Ends a running or waiting turn. Next follows.
+  // Ends a running or waiting turn. Call Next after it.
   void End(Turn& turn) {
     CHECK(turn.state_ != Turn::State::kIdle);
     Row& row = turn.row_->second;
@@ -111,7 +112,7 @@ class FairTurns final {
 
   using Rows = std::map<Party, Row>;
 
-  // They keep their memory: parties come and go with each call.
+  // Rows kept for reuse, since parties come and go with each call.
   static constexpr size_t kSpareRows = 16;
 
   typename Rows::iterator RowOf(const Party& party) {

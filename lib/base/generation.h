@@ -1,7 +1,7 @@
 // Generation tells successive contents of one id apart: every Create draws one.
 //
-// Copies on other nodes have the original's, so that a late message for old content never touches
-// the new.
+// A copy on another node has the original's generation, so that a late message for old content
+// never touches the new.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace tokamak::base {
 
-// 64 random bits: two of an id are equal with probability 2^-64.
+// 64 random bits: two generations of one id are equal with probability 2^-64.
 enum class Generation : uint64_t {};
 
 constexpr Generation kNoGeneration{0};  // of no object

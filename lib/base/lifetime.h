@@ -4,8 +4,8 @@
 //   callback();                      // may drop us
 //   if (watch.over()) return;
 //
-// A callback stored beyond its object's life captures a Watch; a handle (handle.h), where there is
-// one, is better. Thread rule: one loop.
+// A callback that is stored beyond its object's life captures a Watch, too; if the call returns a
+// handle (handle.h), keep that as a member instead. Thread rule: one loop.
 #pragma once
 
 #include <memory>

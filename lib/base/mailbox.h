@@ -1,8 +1,9 @@
 // Mailbox hands values from one thread to one event loop: a bounded ring and a wake-up.
 //
-// One thread sends (a mailbox per sender); the loop drains the ring in one task. Neither side locks
-// or allocates. The wake-up is the loop's (EventLoop::MakeSignal), so in a simulation it joins two
-// loops of one thread.
+// One thread sends (each of several senders has its own mailbox); the receiving loop drains the
+// whole ring in one task. Neither side locks or allocates. The wake-up is the loop's
+// (EventLoop::MakeSignal), so a mailbox joins two threads or, in a simulation, two loops of one
+// thread.
 #pragma once
 
 #include <atomic>
@@ -22,7 +23,7 @@ class Ring final {
   // Rounds `capacity` up to a power of two.
   explicit Ring(size_t capacity) : slots_(RoundUp(capacity)), mask_(slots_.size() - 1) {}
 
-  // Producer. Returns false, leaving `value`, when full.
+  // Producer. Returns false, leaving `value` as it was, when the ring is full.
   [[nodiscard]] bool Push(T&& value) {
     const size_t tail = tail_.load(std::memory_order_relaxed);
     if (tail - head_.load(std::memory_order_acquire) == slots_.size()) return false;
@@ -31,7 +32,7 @@ class Ring final {
     return true;
   }
 
-  // Consumer. Returns false when empty.
+  // Consumer. Returns false when the ring is empty.
   [[nodiscard]] bool Pop(T* value) {
     const size_t head = head_.load(std::memory_order_relaxed);
     if (head == tail_.load(std::memory_order_acquire)) return false;
@@ -40,7 +41,7 @@ class Ring final {
     return true;
   }
 
-  // Either side; exact only about its own end.
+  // Either side; exact only for the thread's own end.
   bool empty() const { return head_.load(std::memory_order_acquire) == tail_.load(std::memory_order_acquire); }
   size_t capacity() const { return slots_.size(); }
 
@@ -62,16 +63,16 @@ class Mailbox final {
  public:
   using Handler = std::function<void(T)>;
 
-  // Runs `handler` once per value, in order. Made and dropped on the loop's thread, also by
-  // `handler`; a drop discards the rest.
+  // Runs `handler` on `loop` once for each value, in the order sent. Made and dropped on the loop's
+  // thread, also by `handler`; dropping it discards unhandled values.
   Mailbox(EventLoop& loop, size_t capacity, Handler handler)
       : state_(std::make_shared<State>(capacity, std::move(handler))), signal_(loop.MakeSignal([this] { Drain(); })) {}
   ~Mailbox() { state_->dropped = true; }
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
 
-  // The sending thread. Returns false, leaving `value`, when `capacity` wait: the sender must hold
-  // back, and report so.
+  // Called on the sending thread. Returns false, leaving `value` as it was, when `capacity` values
+  // wait: the sender must hold back, and report so.
   [[nodiscard]] bool Send(T&& value) {
     if (!state_->ring.Push(std::move(value))) return false;
     signal_->Raise();
@@ -79,7 +80,7 @@ class Mailbox final {
   }
 
  private:
-  // Outlives a mailbox dropped by its handler.
+  // Outlives a mailbox that its own handler drops.
   struct State {
     State(size_t capacity, Handler h) : ring(capacity), handler(std::move(h)) {}
     Ring<T> ring;

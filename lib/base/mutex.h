@@ -9,9 +9,10 @@
 //   const base::MutexLock lock(mutex_);
 //   while (!done_) changed_.Wait(mutex_);
 //
-// A wait is a loop, and a lambda states what it requires, as clang does not see into predicates.
+// A wait is a loop, since clang does not see that a predicate runs with the mutex. For the same
+// reason a lambda that touches guarded data states itself what it requires.
 //
-// In logic only where ci/check_includes.py names it.
+// Logic has no locks except those that ci/check_includes.py names.
 #pragma once
 
 #include <chrono>
@@ -31,18 +32,18 @@ class ABSL_LOCKABLE Mutex final {
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mutex_.lock(); }
   void Unlock() ABSL_UNLOCK_FUNCTION() { mutex_.unlock(); }
 
-  // Returns false, without waiting, when it is taken.
+  // Returns false, without waiting, when another thread has it.
   [[nodiscard]] bool TryLock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) { return mutex_.try_lock(); }
 
-  // Runs `call` without the mutex and retakes it, also where the thread is cancelled
-  // (pthread_cancel(3)).
+  // Runs `call` without the mutex and takes it again, even if the thread is cancelled
+  // (pthread_cancel(3)) in the call.
   template <typename Call>
   auto RunUnlocked(const Call& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(this) {
     const Release release(mutex_);
     return call();
   }
 
-  // Asserts to clang that this thread holds the mutex. Checks nothing.
+  // Asserts to clang, where it cannot see so, that this thread holds the mutex. Checks nothing.
   void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() {}
 
  private:
@@ -85,7 +86,7 @@ class CondVar final {
     notified_.wait(borrowed.lock);
   }
 
-  // Returns false once `deadline` has passed.
+  // The same until `deadline` at the latest. Returns false once that has passed.
   bool WaitUntil(Mutex& mutex, std::chrono::steady_clock::time_point deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     Borrowed borrowed(mutex.mutex_);
     return notified_.wait_until(borrowed.lock, deadline) == std::cv_status::no_timeout;
@@ -95,8 +96,8 @@ class CondVar final {
   void NotifyAll() { notified_.notify_all(); }
 
  private:
-  // For the standard library's waits. The mutex stays locked at the end, also where the thread is
-  // cancelled.
+  // A mutex as the standard library's waits want it. It stays locked at the end, even if the thread
+  // is cancelled in the wait.
   struct Borrowed {
     explicit Borrowed(std::mutex& mutex) : lock(mutex, std::adopt_lock) {}
     ~Borrowed() { lock.release(); }

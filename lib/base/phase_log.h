@@ -1,11 +1,11 @@
 // PhaseLog records the time that pulls spend in each phase (trace.h), and that programs wait for
 // gets. It gives a table of totals, or a file for Perfetto.
 //
-// Real loops need a clock: their time stands still during a task, each from its own beginning.
-// Without one events' time counts, as in simulations.
+// A log of real loops needs a clock: a loop's time stands still during a task, and each loop counts
+// from its own beginning. Without a clock the time of the events counts, as in simulations.
 //
-// An activity begins with kDirectory or kSession. Events of others are ignored: an engine on
-// another thread may be late.
+// An activity begins with kDirectory or kSession. Events of one that has not begun, or is over, are
+// ignored: an engine on another thread may be late.
 // Bounds: kMaxOpen activities at once, and `most` phases; more are counted.
 // Thread rule: any thread.
 #pragma once
@@ -45,7 +45,7 @@ class PhaseLog final : public Trace {
 
   static constexpr size_t kMaxOpen = 65536;
 
-  // Allocates now, not while recording.
+  // Allocates its memory now, so that recording allocates none.
   explicit PhaseLog(size_t most, Clock clock = nullptr);
 
   void Record(const TraceEvent& event) override;
@@ -53,7 +53,7 @@ class PhaseLog final : public Trace {
   // Returns activities that ended since the last call, also those without room here.
   Totals TakeTotals();
   std::vector<Entry> entries() const;
-  uint64_t dropped() const;  // phases without room
+  uint64_t dropped() const;  // phases, for want of room
 
   // Writes chrome://tracing's format, for Perfetto: a track for each activity.
   void WriteTraceEvents(std::ostream& out) const;

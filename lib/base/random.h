@@ -1,8 +1,9 @@
 // Random is a fast, seeded stream of numbers (xoshiro256**, Blackman and Vigna 2018), the same on
 // every machine.
 //
-// Every node and link has its own, so that draws never shift others'. <random>'s distributions
-// differ between standard libraries. Not for secrets.
+// Every node and every link has its own stream, so that draws of one never shift those of another.
+// Logic uses only this: the distributions of <random> differ between standard libraries. Not for
+// secrets.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ class Random final {
   // Draws uniformly over [0, 1).
   double Fraction();
 
-  // True with that probability; 0 never, 1 always.
+  // True with the given probability; 0 never, 1 always.
   bool Chance(double probability);
 
   // Returns an independent stream for the part `stream` (a node's index), without moving this one.

@@ -6,7 +6,7 @@
 
 namespace tokamak::base {
 
-// Empties `items`, keeping memory for up to `most`; a burst's is freed.
+// Empties `items`, keeping memory for up to `most`; more, that of a burst, is freed.
 template <typename T>
 void EmptyForReuse(std::vector<T>& items, size_t most = 1024) {
   if (items.capacity() > most) {

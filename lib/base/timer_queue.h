@@ -2,16 +2,18 @@
 // added.
 //
 // A heap of small keys over slots. A ticket names a slot and its generation, and is stale for ever
-// once its task ran or was cancelled; a slot without generations left is retired. Since most timers
-// are cancelled, or set again when they ran, a removed task's key stays until it comes first or
-// half of all keys are stale, and a taken one's is replaced by the next added.
+// once its task ran or was cancelled; a slot without generations left is retired. Most timers are
+// cancelled, or are set again when they have run. So the key of a removed task stays in the heap
+// until it comes first or half of all keys are stale, and the key of a taken task gives its place
+// to the next one added.
 //
 // Adding and taking cost O(log n), removing O(1) on average; they allocate only to grow beyond any
 // former size.
 //
-// Law: times held at once lie less than 106 days apart (time.h).
-// Thread rule: the loop's. Destructors of tasks in Remove and Clear may call the queue, and find it
-// consistent.
+// Law: times held at once lie less than 106 days apart, since they compare as serial numbers
+// (time.h).
+// Thread rule: the loop's. Tasks may be destroyed inside Remove and Clear; their destructors may
+// call the queue, and find it consistent.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +28,7 @@ namespace tokamak::base {
 
 class TimerQueue final {
  public:
-  // Held at once.
+  // The most tasks held at once.
   static constexpr size_t kMaxTasks = size_t{1} << 24;
 
   TimerQueue() = default;
@@ -37,7 +39,7 @@ class TimerQueue final {
   // one. Returns a ticket, never 0, never reused.
   uint64_t Add(Time time, uint64_t order, Task&& task);
 
-  // Has no effect if it was taken or removed.
+  // Removes the task of `ticket`. No effect if it was taken or removed before.
   void Remove(uint64_t ticket);
 
   // True from Add until Take or Remove.
@@ -77,7 +79,7 @@ class TimerQueue final {
   static constexpr uint64_t kLastGeneration = (uint64_t{1} << (64 - kSlotBits)) - 1;
   static_assert(kMaxTasks == size_t{1} << kSlotBits, "a ticket holds a slot's number and its generation");
 
-  // Fewer are not worth a sweep.
+  // Fewer stale keys are not worth a sweep.
   static constexpr size_t kFewStale = 64;
 
   static uint32_t SlotOf(uint64_t ticket) { return static_cast<uint32_t>(ticket & (kMaxTasks - 1)); }
@@ -88,9 +90,9 @@ class TimerQueue final {
   Task ReleaseSlot(uint32_t slot);
 
   std::vector<Slot> slots_;
-  QuadHeap<Key> heap_;   // also stale keys
+  QuadHeap<Key> heap_;   // keys of all tasks, and stale ones
   size_t held_ = 0;      // tasks
-  bool vacant_ = false;  // true if the first key's task was taken
+  bool vacant_ = false;  // true if the task of the heap's first key was taken
   uint32_t free_ = kNoSlot;
 };
 

@@ -1,7 +1,7 @@
 // Trace records events: write-only, so that no logic can depend on being watched.
 //
-// Events carry sizes, kinds and sequence numbers, never addresses, keys or bytes, which differ from
-// run to run of a seed.
+// Events carry sizes, kinds and sequence numbers, never addresses, keys or bytes, which differ
+// between runs of one seed.
 #pragma once
 
 #include <cstddef>
@@ -33,10 +33,10 @@ enum class Phase : uint32_t {
   kReserve,    // makes room in the store
   kQueue,      // waits for a turn at a holder, the engine, a connection, or another try
   kRegister,   // has memory opened to the owner's writes
-  kRequest,    // no data yet
+  kRequest,    // has asked the owner; no data yet
   kData,       // data is coming
-  kCopy,       // out of messages
-  kConfirm,    // has all; directory or holder has not answered
+  kCopy,       // copies bytes that came in messages
+  kConfirm,    // has all bytes; the directory, or the holder, has not answered
   kSeal,       // makes it visible
   kNotify,     // notifies waiting gets
   kOver,
@@ -51,7 +51,7 @@ struct TraceEvent {
   uint32_t node = 0;      // the traced party's
   uint32_t number = 0;    // PSN, queue pair number, state, protocol or phase
   uint64_t size = 0;      // bytes, if any
-  uint64_t activity = 0;  // kPhase: never reused by the node
+  uint64_t activity = 0;  // kPhase: a number that the node never reuses
 };
 
 class Trace {
@@ -67,7 +67,7 @@ class NoTrace final : public Trace {
 
 class BothTraces final : public Trace {
  public:
-  // Both outlive it.
+  // Both must outlive it.
   BothTraces(Trace& one, Trace& other) : one_(one), other_(other) {}
   void Record(const TraceEvent& event) override {
     one_.Record(event);

@@ -12,7 +12,8 @@
 namespace tokamak::base {
 
 // Parses a number, perhaps with a fraction, and B, K/KB/KiB, M.., G.., T.. in either case. With an
-// i or a bare letter powers of 1024; KB, MB, GB, TB of 1000. kInvalidArgument names the remedy.
+// i, or a bare letter, a unit is a power of 1024; KB, MB, GB, TB are powers of 1000.
+// kInvalidArgument names the remedy.
 absl::StatusOr<uint64_t> ParseSize(absl::string_view text);
 
 // "512 MiB", "1.5 GiB", "17 B".
@@ -27,7 +28,7 @@ std::string FormatDuration(Duration duration);
 // Parses bits per second: a number and Mb/s, Gb/s or Tb/s in this spelling, as a B would be bytes.
 absl::StatusOr<uint64_t> ParseRate(absl::string_view text);
 
-// Parses a number from 0 to 1, or one to 100 and a %.
+// Parses a part of a whole: a number from 0 to 1, or one to 100 and a %.
 absl::StatusOr<double> ParseShare(absl::string_view text);
 
 }  // namespace tokamak::base

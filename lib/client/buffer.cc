@@ -13,7 +13,7 @@
 
 namespace tokamak {
 
-// Aligned as in the arena. Hidden: the shared library exports MutableBuffer's members.
+// Aligned as in the arena. Hidden, since the shared library exports the members of MutableBuffer.
 struct __attribute__((visibility("hidden"))) MutableBuffer::Unclaimed {
   struct alignas(64) CacheLine {
     uint8_t bytes[64] = {};
@@ -21,7 +21,7 @@ struct __attribute__((visibility("hidden"))) MutableBuffer::Unclaimed {
 
   std::shared_ptr<client::Line> line;  // for its put
   std::vector<CacheLine> memory;       // data, then metadata
-  base::Duration timeout;              // of the wait for room
+  base::Duration timeout;              // longest wait for room
   std::string name;                    // kept with the object
 };
 
@@ -109,7 +109,7 @@ Status MutableBuffer::Abort() {
   if (connection == nullptr) {
     return Status(StatusCode::kFailedPrecondition, "this buffer was sealed or aborted before");
   }
-  if (std::exchange(unclaimed_, nullptr) != nullptr) return Status();  // unknown to the daemon
+  if (std::exchange(unclaimed_, nullptr) != nullptr) return Status();  // the daemon does not know it
   client::AbortRequest abort;
   abort.id = id_;
   return client::ToPublic(connection->Finish(abort));

@@ -1,7 +1,7 @@
 // Uncancelled is a part of a call in which pthread_cancel(3) can end the thread at Look alone,
 // where no step is half done, and not in any system call.
 //
-// Thread rule: its maker's, dropped in reverse order.
+// Thread rule: belongs to the thread that made it; several are dropped in reverse order.
 #pragma once
 
 #include <pthread.h>
@@ -26,7 +26,7 @@ class Uncancelled final {
     return outermost != nullptr && outermost->before_ == PTHREAD_CANCEL_ENABLE;
   }
 
-  // Ends a cancelled thread, which destroys its stack.
+  // Ends the thread here if it was cancelled, which destroys what is on its stack.
   static void Look() {
     if (!may_end()) return;
     pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, nullptr);

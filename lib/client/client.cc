@@ -44,7 +44,7 @@ Status CheckName(const ObjectId& id, std::string_view name) {
   return ToPublic(base::ObjectName::Check(id, {name.data(), name.size()}));
 }
 
-// Not for subscriptions, whose events may be far apart.
+// Subscriptions do not spin: their events may be far apart.
 base::Duration SpinOf(const ClientOptions& options) {
   if (options.spin.has_value()) return FromPublic(*options.spin);
   const bool plenty = os::AllowedProcessors().size() >= ClientOptions::kSpinningProcessors;
@@ -58,7 +58,8 @@ absl::StatusOr<typename R::Reply> CallAbout(Line& line, const ObjectId& id) {
   return line.Call(request, line.CallDeadline());
 }
 
-// Requests at most `most` objects each; answers in their order.
+// Makes a call about many objects, in requests of at most `most`; returns an answer for each, in
+// their order.
 template <typename R>
 std::vector<Status> CallInParts(Line& line, R request, Span<const ObjectId> ids, size_t most, Timeout timeout) {
   const client::Deadline deadline = client::Deadline::After(FromPublic(timeout));
@@ -311,7 +312,7 @@ Result<std::vector<ObjectInfo>> Client::List(size_t limit, const std::optional<O
     absl::StatusOr<client::ListReply> reply = line_->Call(list, line_->CallDeadline());
     if (!reply.ok()) return ToPublic(reply.status());
     for (client::ObjectEntry& entry : reply->objects) {
-      if (list.continued && !(list.after < entry.id)) {  // or it may have no end
+      if (list.continued && !(list.after < entry.id)) {  // otherwise it may have no end
         return ToPublic(absl::InternalError("the daemon sent a list that is not in the order of ids"));
       }
       list.continued = true;

@@ -11,9 +11,10 @@ namespace tokamak::client {
 
 namespace {
 
-// For a daemon to accept a connection.
+// The longest time for a daemon to accept a connection.
 constexpr base::Duration kTakenWithin = base::Seconds(5);
-// For a process without a descriptor for an interrupt: the longest that a fired one waits.
+// The sleep of a process that has no descriptor for an interrupt: the longest that a fired one
+// waits.
 constexpr base::Duration kSleepWithoutDescriptor = base::Milliseconds(20);
 
 }  // namespace
@@ -149,7 +150,7 @@ absl::StatusOr<DaemonConnection::Bytes> DaemonConnection::Exchange(uint16_t repl
   return absl::DeadlineExceededError(absl::StrCat("the daemon at ", path_, " did not answer in time"));
 }
 
-// With `tells`, cancels at the daemon if possible.
+// Gives up the wait for the reply; with `tells`, cancels at the daemon if possible.
 void DaemonConnection::GiveUp(std::map<uint64_t, Expected>::iterator expected, Late late, bool tells) {
   expected->second.inbox = nullptr;
   expected->second.late = std::move(late);
@@ -161,7 +162,7 @@ void DaemonConnection::GiveUp(std::map<uint64_t, Expected>::iterator expected, L
   SendUnanswered({Encode(0, cancel)});
 }
 
-// For a cancelled thread.
+// Gives back an answer for a thread that has just been cancelled.
 void DaemonConnection::DropAnswer(const Answer& answer, const Late& late) {
   if (!answer.frame.ok() || !late) return;
   Bytes tell = late(*answer.frame);
@@ -240,8 +241,9 @@ void DaemonConnection::TellAll(std::vector<Bytes> frames) {
   SendUnanswered(std::move(frames));
 }
 
-// One thread after another. Without a turn in time nothing was sent; another failure ends the
-// connection, without all of the last frame. OK: sent; it may be lost since.
+// Sends, one thread after another. Without a turn in time nothing was sent; any other failure ends
+// the connection, and the daemon does not have all of the last frame. OK: the frames were sent; the
+// connection may be lost since.
 absl::Status DaemonConnection::SendInTurn(absl::Span<const Bytes> frames, Deadline deadline) {
   if (absl::Status s = BeginTurn(deadline); !s.ok()) return s;
   const absl::Status sent = Write(frames, deadline);
@@ -307,18 +309,18 @@ void DaemonConnection::RingFor(Inbox& inbox, const Interrupt& came) {
   if (!inbox.answers.empty()) came.Fire();
 }
 
-// Looks once even after the deadline. Returns true if interrupted.
+// Looks once at what is there, even after the deadline. Returns true if it was interrupted.
 bool DaemonConnection::WaitFor(const Inbox& inbox, Deadline deadline, const Interrupt* interrupt) {
   bool interrupted = false;
   for (bool last = false; inbox.answers.empty() && broken_.ok() && !last && !interrupted;) {
     last = deadline.passed();
     interrupted = WaitAWhile(deadline, interrupt);
   }
-  TellWaiting();  // another may have to read now
+  TellWaiting();  // another thread may have to read now
   return interrupted;
 }
 
-// Looks first, if due, for a cancellation.
+// As WaitOrRead, but first looks, when that is due, whether the thread was cancelled.
 bool DaemonConnection::WaitAWhile(Deadline deadline, const Interrupt* interrupt) {
   return WaitOrRead(NextLook(deadline), interrupt);
 }
@@ -328,11 +330,12 @@ Deadline DaemonConnection::NextLook(Deadline deadline) {
   return Uncancelled::may_end() ? Deadline::Earlier(deadline, Deadline::After(kLookForCancellation)) : deadline;
 }
 
-// Waits while another thread reads, else reads for all. Returns true if interrupted, and to end.
+// Waits while another thread reads, otherwise reads for all. Returns true if it was interrupted and
+// is to end.
 bool DaemonConnection::WaitOrRead(Deadline deadline, const Interrupt* interrupt) {
   if (!WaitOrReadOnce(deadline, interrupt)) return false;
   const bool goes_on = mutex_.RunUnlocked([&] { return interrupt->GoesOn(); });
-  // Reads what has come, however often it fires.
+  // However often it is fired, what has come is read.
   if (goes_on && broken_.ok()) WaitOrReadOnce(Deadline::After(base::Duration()), nullptr);
   return !goes_on;
 }
@@ -360,7 +363,7 @@ bool DaemonConnection::WaitOrReadOnce(Deadline deadline, const Interrupt* interr
   return absl::IsCancelled(frame.status());
 }
 
-// Sleeps on two descriptors, unknown to condition variables.
+// Sleeps on two descriptors: a condition variable knows nothing of an interrupt's.
 bool DaemonConnection::WaitForReader(Deadline deadline, const Interrupt& interrupt) {
   const Result<Interrupt> woken = Interrupt::Make();
   if (!woken.ok()) {
@@ -405,7 +408,7 @@ void DaemonConnection::Dispatch(Bytes frame, std::vector<Bytes>& told) {
   Forget(expected);
 }
 
-// The first reason stays. Readers and senders come back at once.
+// The first reason stays. Threads that read or send come back at once.
 void DaemonConnection::Break(const absl::Status& why) {
   if (!broken_.ok()) return;
   broken_ = Explain(why);
@@ -420,7 +423,7 @@ absl::Status DaemonConnection::Explain(const absl::Status& why) const {
                    options_.reconnects ? "; the next call connects anew" : "; connect again"));
 }
 
-// The daemon may have carried the call out.
+// The error of a call that was sent: the daemon may have carried it out.
 absl::Status DaemonConnection::Unanswered() const {
   return absl::UnavailableError(absl::StrCat("not answered: ", broken_.message()));
 }

@@ -2,13 +2,13 @@
 // answer into the inbox of its waiter, and the arena. Once lost, it stays lost; line.h makes the
 // next.
 //
-// One of the waiting threads reads for all, until it has its answer. An abandoned request's reply
-// may still pin objects here, so it is kept with what gives them back. A thread cancelled
-// (pthread_cancel(3)) in its wait, and only there, gives the call up within kLookForCancellation,
-// like an interrupted one.
+// It has no thread of its own. One of the waiting threads reads for all; when it has its answer,
+// another takes over. The reply of an abandoned request may still pin objects here, so the request
+// is kept with what gives them back. A thread that is cancelled (pthread_cancel(3)) while it waits,
+// and only then, gives its call up within kLookForCancellation, like an interrupted one.
 //
 // Thread rule: any thread, any number at once. Buffers share its ownership. A child after fork()
-// may only drop it, without its locks, which another thread of the parent may have held.
+// may only drop it, and must not touch its locks, which another thread of the parent may have held.
 #pragma once
 
 #include <cstdint>
@@ -40,15 +40,15 @@ namespace tokamak::client {
 
 class DaemonConnection final : public std::enable_shared_from_this<DaemonConnection> {
  public:
-  // The most calls without an answer; further calls fail until the daemon answers.
+  // The most abandoned calls without an answer. Beyond that, calls fail until the daemon answers.
   static constexpr size_t kMaxAbandoned = 1024;
 
-  // The most gets without a waiting thread (gets.h), cancelled ones until answered. Further ones
-  // are refused.
+  // The most gets that no thread waits for (gets.h), among them cancelled ones that the daemon has
+  // not answered yet. Further ones are refused.
   static constexpr size_t kMaxPendingGets = 2048;
 
-  // Between a waiting thread's looks for cancellation, which no event reports. A little longer than
-  // the socket's system call waits (UnixSocket), so none is added.
+  // Interval at which a waiting thread looks whether it was cancelled, which no event reports. It
+  // is a little longer than a system call of the socket waits (UnixSocket), so that it adds none.
   static constexpr base::Duration kLookForCancellation = base::Milliseconds(1100);
 
   using Bytes = std::vector<uint8_t>;
@@ -57,26 +57,29 @@ class DaemonConnection final : public std::enable_shared_from_this<DaemonConnect
     HelloRequest hello;
     base::Duration call_timeout;
     base::Duration spin;
-    bool reconnects = false;  // its line connects anew: a hint for error texts
-    uint64_t first_id = 1;    // request id
+    bool reconnects = false;  // the next call on its line connects anew: a hint for error texts
+    uint64_t first_id = 1;    // of a request
   };
 
-  // The whole frame, or the daemon's error, as they arrive. The inbox is the connection's until all
-  // that it expects was answered or given up.
+  // An answer for a waiter: the whole frame, or the daemon's error. An inbox holds them in the
+  // order of arrival, and belongs to the connection until all that it expects was answered or given
+  // up.
   struct Answer {
     uint64_t request_id = 0;
     absl::StatusOr<Bytes> frame;
   };
   struct Inbox {
     absl::InlinedVector<Answer, 1> answers;
-    const Interrupt* came = nullptr;  // fired with each answer, or null: RingFor
+    const Interrupt* came = nullptr;  // fired with each answer, unless null: RingFor
   };
 
-  // Makes the frame, or none, to send when an abandoned request's reply comes.
+  // Makes the frame to send to the daemon when the reply to an abandoned request comes; may be
+  // empty.
   using Late = std::function<Bytes(absl::Span<const uint8_t> reply)>;
 
-  // Connects, sends Hello, and maps the arena. kUnavailable: no daemon, or no answer by `deadline`.
-  // kFailedPrecondition: another version. kCancelled: `interrupt`, if given, was fired.
+  // Connects, sends Hello, and maps the arena. kUnavailable: no daemon is there, or none that
+  // answers by `deadline`. kFailedPrecondition: it has another version. kCancelled: `interrupt`, if
+  // given, was fired.
   static absl::StatusOr<std::shared_ptr<DaemonConnection>> Open(const std::string& socket_path, const Options& options,
                                                                 Deadline deadline,
                                                                 const Interrupt* interrupt = nullptr);
@@ -85,10 +88,11 @@ class DaemonConnection final : public std::enable_shared_from_this<DaemonConnect
   DaemonConnection& operator=(const DaemonConnection&) = delete;
   ~DaemonConnection() = default;
 
-  // Sends a request and waits for its reply, or the daemon's error. kDeadlineExceeded: it may still
-  // be carried out; `late` handles a later reply. kCancelled: the same, by a fired `interrupt`;
-  // cancelled at the daemon if possible. kUnavailable: the connection is gone, for good; `unsent`
-  // is set if the request was not sent, and may go on another one.
+  // Sends a request and waits for its reply, or for the daemon's error. kDeadlineExceeded: it may
+  // still be carried out; `late` handles a reply that comes after all. kCancelled: the same,
+  // because `interrupt` was fired; it is cancelled at the daemon if possible. kUnavailable: the
+  // connection is gone, for good; `unsent` is set if the request was not sent, and may be made on
+  // another one.
   template <typename R>
   absl::StatusOr<typename R::Reply> Call(const R& request, Deadline deadline, const Late& late = nullptr,
                                          const Interrupt* interrupt = nullptr, bool* unsent = nullptr) {
@@ -98,8 +102,8 @@ class DaemonConnection final : public std::enable_shared_from_this<DaemonConnect
     return Read<typename R::Reply>(*frame);
   }
 
-  // Seals or aborts the object of `request`; if it cannot be sent, the daemon is asked to abort.
-  // `unsent`: as in Call.
+  // Seals or aborts the object that `request` names; if it cannot be sent, the daemon is asked to
+  // abort the object. `unsent`: as in Call.
   template <typename R>
   absl::Status Finish(const R& request, bool* unsent = nullptr) {
     AbortRequest abort;
@@ -111,9 +115,9 @@ class DaemonConnection final : public std::enable_shared_from_this<DaemonConnect
     return Read<typename R::Reply>(*frame).status();
   }
 
-  // Sends requests without answers, before any later request, by a thread that is sending, if any.
-  // Waits at most as long as a call; then the connection is given up, and the daemon takes
-  // everything back. Failures show in the next call.
+  // Sends requests that have no answers, before any later request. If another thread is sending,
+  // that one sends them. May wait as long as a call; after that the connection is given up, and the
+  // daemon takes everything back. Failures are not reported; the next call fails.
   void TellAll(std::vector<Bytes> frames);
   template <typename R>
   void Tell(const R& request) {
@@ -124,24 +128,25 @@ class DaemonConnection final : public std::enable_shared_from_this<DaemonConnect
 
   // ---- many at once; each request is answered, or given up
 
-  // Expects a get's reply; send the get with the returned id. kResourceExhausted: kMaxPendingGets
-  // are under way.
+  // Expects the reply to a get that will be sent with the returned id. kResourceExhausted:
+  // kMaxPendingGets are under way.
   absl::StatusOr<uint64_t> ExpectGet(Inbox& inbox);
 
-  // Sends together. kDeadlineExceeded: none, as the daemon took none by `deadline`, a passed one
-  // without waiting. A partly taken frame has the time of a call. Other errors: as Call.
+  // Sends requests together. kDeadlineExceeded: none was sent, as the daemon took none by
+  // `deadline`; with a passed deadline it does not wait. A frame that was partly taken has the time
+  // of a call. Other errors: as Call.
   absl::Status Send(absl::Span<const Bytes> frames, Deadline deadline);
 
-  // Returns all that came, waiting for the first until `deadline`; empty then. kCancelled:
-  // `interrupt` was fired before.
+  // Returns all answers that came for `inbox`, waiting for the first until `deadline`; then the
+  // result is empty. kCancelled: `interrupt` was fired before.
   absl::StatusOr<absl::InlinedVector<Answer, 1>> Await(Inbox& inbox, Deadline deadline,
                                                        const Interrupt* interrupt = nullptr);
 
-  // Fires `came`, which lives as long as the inbox, with each further answer, whichever thread
-  // reads it.
+  // Fires `came` with each further answer for `inbox`, whichever thread reads it. It must live as
+  // long as the inbox.
   void RingFor(Inbox& inbox, const Interrupt& came);
 
-  // Gives a get up. Returns false if it is answered.
+  // Gives up waiting for a get. Returns false if it has been answered.
   bool GiveUpGet(uint64_t request_id, Late late);
 
   // Decodes a reply's body. A malformed one ends the connection.
@@ -155,8 +160,8 @@ class DaemonConnection final : public std::enable_shared_from_this<DaemonConnect
     return message;
   }
 
-  // Waits for a notification: for a connection that subscribed, as they are kept from the first one
-  // on.
+  // Waits for a notification. Only for a connection that subscribed: notifications are kept from
+  // the first one on.
   absl::StatusOr<EventsNotification> NextEvents(Deadline deadline, const Interrupt* interrupt = nullptr);
 
   // For calls without a timeout of their own.
@@ -164,10 +169,10 @@ class DaemonConnection final : public std::enable_shared_from_this<DaemonConnect
   // For calls that the daemon ends after `timeout`.
   Deadline AnswerDeadline(base::Duration timeout) const { return Deadline::OfAnswer(timeout, options_.call_timeout); }
 
-  const WelcomeReply& welcome() const { return welcome_; }  // to Hello
+  const WelcomeReply& welcome() const { return welcome_; }  // the answer to Hello
 
-  // Returns an id beyond all requests' so far; for a child of fork(), which may not use its
-  // parent's connection.
+  // Returns an id beyond those of all requests so far. Not for a child of fork() on its parent's
+  // connection.
   uint64_t next_id() const;
 
   // Readable when something came, for any thread, or the connection is gone.
@@ -176,18 +181,18 @@ class DaemonConnection final : public std::enable_shared_from_this<DaemonConnect
   // OK until the connection is gone, which the socket shows before a call does.
   absl::Status status() const;
 
-  // True in a child by fork(): the connection is its parent's. Calls are refused, drops not
-  // reported.
+  // True in a child, by fork(), of the process that connected: the connection is its parent's. Then
+  // calls are refused, and drops are not reported to the daemon.
   bool forked() const { return os::ForkCount() != forks_; }
 
   static absl::Status WrongCount();
 
   static absl::Status Interrupted();
 
-  // Looks for a cancellation; returns the time of the next look, at most `deadline`.
+  // Looks whether this thread was cancelled; returns when to look again, at most `deadline`.
   static Deadline NextLook(Deadline deadline);
 
-  // Returns the bytes, data first. kInternal: memory outside of the arena.
+  // Returns an object's bytes, data first. kInternal: the daemon named memory outside of the arena.
   absl::StatusOr<absl::Span<const uint8_t>> ReadableMemory(const Location& location) const;
   absl::StatusOr<absl::Span<uint8_t>> WritableMemory(const Location& location) const;
 
@@ -196,7 +201,7 @@ class DaemonConnection final : public std::enable_shared_from_this<DaemonConnect
 
   struct Expected {
     uint16_t kind = 0;
-    bool of_gets = false;    // counts in kMaxPendingGets
+    bool of_gets = false;    // it counts among kMaxPendingGets
     Inbox* inbox = nullptr;  // null: abandoned
     Late late;               // once abandoned
   };
@@ -208,7 +213,7 @@ class DaemonConnection final : public std::enable_shared_from_this<DaemonConnect
   absl::Status SayHello(Deadline deadline, const Interrupt* interrupt) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   absl::StatusOr<os::Frame> AwaitWelcome(Deadline deadline, const Interrupt* interrupt);
   absl::Status MapArena(absl::Span<const os::FileDescriptor> descriptors);
-  // The shared pointer's.
+  // The shared pointer's deleter.
   static void Drop(DaemonConnection* connection);
   absl::StatusOr<Bytes> Exchange(uint16_t reply_kind, const MakeFrame& make, Deadline deadline, const Late& late,
                                  const Interrupt* interrupt, bool* unsent, Bytes otherwise = {});
@@ -241,17 +246,17 @@ class DaemonConnection final : public std::enable_shared_from_this<DaemonConnect
   os::UnixSocket socket_;
   WelcomeReply welcome_;
   os::MemoryMapping readable_;
-  os::MemoryMapping writable_;  // empty for a reader
+  os::MemoryMapping writable_;  // empty for a client that only reads
 
   mutable base::Mutex mutex_;
   base::CondVar changed_;  // an answer came, or another thread may read
   base::CondVar sent_;     // another thread may send
-  // Interruptible threads, fired with changed_.
+  // Interrupts of the threads that can be interrupted; fired with changed_.
   std::vector<const Interrupt*> sleepers_ ABSL_GUARDED_BY(mutex_);
   absl::Status broken_ ABSL_GUARDED_BY(mutex_);  // why it is gone; OK while it is there
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   bool sending_ ABSL_GUARDED_BY(mutex_) = false;
-  // Without answers, for the sending thread. Empty while none sends.
+  // Requests without answers, for the sending thread to send. Empty while no thread sends.
   std::vector<Bytes> unsent_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_id_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, Expected> expected_ ABSL_GUARDED_BY(mutex_);

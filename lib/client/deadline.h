@@ -12,7 +12,7 @@
 
 namespace tokamak::client {
 
-// As sent to the daemon.
+// A timeout as it is sent to the daemon.
 inline uint64_t TimeoutMicroseconds(base::Duration timeout) {
   return std::min(static_cast<uint64_t>(std::max<int64_t>(0, timeout.microseconds())), kMaxTimeoutMicroseconds);
 }
@@ -25,14 +25,15 @@ class Deadline final {
     return Deadline(Clock::now() + std::chrono::nanoseconds(std::max<int64_t>(0, duration.nanoseconds())));
   }
 
-  // The daemon ends the call after `timeout`; `call_timeout` more is for its answer.
+  // The deadline of a call that the daemon ends after `timeout`; `call_timeout` more is for its
+  // answer.
   static Deadline OfAnswer(base::Duration timeout, base::Duration call_timeout) {
     return After(base::Microseconds(static_cast<int64_t>(TimeoutMicroseconds(timeout))) + call_timeout);
   }
   static Deadline Never() { return Deadline(Clock::time_point::max()); }
   static Deadline Earlier(Deadline one, Deadline other) { return one.time_ < other.time_ ? one : other; }
 
-  // Zero once passed.
+  // Zero once the deadline has passed.
   base::Duration remaining() const {
     return base::Nanoseconds(std::max<int64_t>(0, std::chrono::nanoseconds(time_ - Clock::now()).count()));
   }

@@ -68,7 +68,7 @@ class __attribute__((visibility("hidden"))) Gets::Impl final {
   struct Get {
     ObjectId id;
     base::Duration timeout;
-    Deadline deadline;  // the daemon's answer's; far away until sent
+    Deadline deadline;  // for the daemon's answer; far away until the get is sent
   };
   using Pending = std::map<uint64_t, Get>;
 
@@ -90,11 +90,11 @@ class __attribute__((visibility("hidden"))) Gets::Impl final {
   Pending pending_;                               // by number, the request's id
   std::deque<Answer> ended_;
   std::vector<Bytes> unsent_;
-  std::vector<uint64_t> unsent_gets_;      // with a frame in unsent_
-  Deadline earliest_ = Deadline::Never();  // no deadline is before it
+  std::vector<uint64_t> unsent_gets_;      // gets with a frame in unsent_
+  Deadline earliest_ = Deadline::Never();  // no get's deadline is before it
 
-  // Once a descriptor was asked for: readable when an answer came for these gets, read by any
-  // thread, or the socket has something to read.
+  // Set once the program has asked for a descriptor: readable when an answer came for these gets,
+  // read by any thread, or the socket has something to read.
   std::optional<Interrupt> came_;
   os::FileDescriptor ready_;
 };
@@ -153,7 +153,7 @@ absl::Status Gets::Impl::ConnectAnew() {
   return absl::OkStatus();
 }
 
-// Adds or removes the connection's socket.
+// Adds the connection's socket to the descriptor, or removes it.
 bool Gets::Impl::Watch(int operation, const DaemonConnection& connection) {
   epoll_event readable{};
   readable.events = EPOLLIN;
@@ -176,7 +176,7 @@ absl::Status Gets::Impl::SendUntil(Deadline deadline) {
 absl::StatusOr<Gets::Answer> Gets::Impl::Next(base::Duration timeout, const Interrupt* interrupt) {
   const Deadline deadline = Deadline::After(timeout);
   const Deadline sent_by = ended_.empty() ? Deadline::Earlier(deadline, line_->CallDeadline()) : Now();
-  // A failed send keeps no ended gets, or answers, from the program.
+  // A failed send does not keep ended gets, or answers that came, from the program.
   const absl::Status sent = SendUntil(sent_by);
   if (absl::IsDeadlineExceeded(sent) && ended_.empty() && !deadline.passed()) return sent;
   while (ended_.empty()) {
@@ -184,7 +184,7 @@ absl::StatusOr<Gets::Answer> Gets::Impl::Next(base::Duration timeout, const Inte
     const bool last = deadline.passed();
     const absl::Status read = ReadUntil(Deadline::Earlier(deadline, earliest_), interrupt);
     if (absl::IsCancelled(read)) return read;
-    // Other errors have ended all.
+    // Any other error has ended all gets.
     if (ended_.empty() && last) return absl::DeadlineExceededError("no get has ended in time");
   }
   Answer next = std::move(ended_.front());
@@ -215,7 +215,8 @@ bool Gets::Impl::GiveUp(Pending::iterator get) {
   return true;
 }
 
-// kCancelled: interrupted. Other errors: the connection is lost, and all gets have ended.
+// kCancelled: it was interrupted. Other errors: the connection is lost, and all gets have ended
+// with that.
 absl::Status Gets::Impl::ReadUntil(Deadline deadline, const Interrupt* interrupt) {
   if (came_.has_value()) came_->Reset();
   const auto came = connection_->Await(inbox_, deadline, interrupt);

@@ -27,12 +27,12 @@ struct Line::Side {
   absl::Status ConnectAnew(const Line& line, Deadline deadline, const Interrupt* interrupt)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
-  const uint64_t forks = os::ForkCount();  // the process's
-  std::atomic<Held*> seen;                 // held, readable at any time in a child of fork()
+  const uint64_t forks = os::ForkCount();  // identifies the process
+  std::atomic<Held*> seen;                 // equal to held, and whole at any time, for a child of fork()
 
   base::Mutex mutex;
   std::shared_ptr<const Held> held ABSL_GUARDED_BY(mutex);
-  // While a thread connects anew; fired after.
+  // Set while a thread connects anew; fired when that is over.
   std::shared_ptr<const Interrupt> attempt ABSL_GUARDED_BY(mutex);
   absl::Status said ABSL_GUARDED_BY(mutex);  // last attempt's result
   Deadline next_attempt ABSL_GUARDED_BY(mutex) = Deadline::After(base::Duration());
@@ -70,7 +70,7 @@ Line::Side& Line::OfThisProcess() {
   if (side->forks == forks) return *side;
   uint64_t before = taker_.load();
   if (before != forks && taker_.compare_exchange_strong(before, forks)) {
-    // Nobody here looks at the parent's side any more.
+    // No thread of this process looks at the parent's side any more.
     side = new Side(std::move(side->seen.load()->connection));
     side_.store(side, std::memory_order_release);
     return *side;
@@ -130,7 +130,7 @@ absl::Status Line::Side::ConnectAnew(const Line& line, Deadline deadline, const 
   attempt = std::make_shared<Interrupt>(*std::move(over));
   DaemonConnection::Options options = line.options();
   options.first_id = held->connection->next_id();
-  // Even for a cancelled thread.
+  // Runs even when this thread is cancelled.
   const auto end = absl::MakeCleanup([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     attempt->Fire();
     attempt.reset();
@@ -138,7 +138,7 @@ absl::Status Line::Side::ConnectAnew(const Line& line, Deadline deadline, const 
   absl::StatusOr<std::shared_ptr<DaemonConnection>> connection = mutex.RunUnlocked([&] {
     return DaemonConnection::Open(line.path(), options, Deadline::Earlier(deadline, line.CallDeadline()), interrupt);
   });
-  if (absl::IsCancelled(connection.status())) return connection.status();  // not about the daemon
+  if (absl::IsCancelled(connection.status())) return connection.status();  // it says nothing about the daemon
   next_attempt = Deadline::After(kReconnectPause);
   said = connection.status();
   if (connection.ok()) Take(*std::move(connection));

@@ -1,14 +1,16 @@
 // Line is a client's line to its daemon for as long as the client lives: the connection that its
 // calls use, and another one when that is lost.
 //
-// A line that reconnects does so at the next call after a loss: after a restart of the daemon, and
-// in a child of fork(), to which its parent's connection is lost. One thread connects, at most once
-// in kReconnectPause; calls meanwhile wait for the result, each by its own deadline, and calls in
-// between end with the last one's. A call sent and not answered may have been carried out, and is
-// not repeated. Buffers keep the old connection, and stay readable.
+// On a line that reconnects, the first call after a loss connects anew: after a restart of the
+// daemon, and in a child of fork(), to which its parent's connection is lost. One thread connects;
+// calls meanwhile wait for its result, each until its own deadline. There is at most one attempt in
+// kReconnectPause; calls in between end with the last one's result. A call that was sent and not
+// answered is not repeated, as it may have been carried out. Buffers keep the old connection, and
+// stay readable.
 //
-// Thread rule: any thread, any number at once. The threads' state (Side) is one process's: a child
-// of fork() makes its own with its first call, and looks at no lock of its parent's.
+// Thread rule: any thread, any number at once. The state that threads share (Side) belongs to one
+// process: a child of fork() makes its own with its first call, and touches no lock of its
+// parent's.
 #pragma once
 
 #include <atomic>
@@ -29,10 +31,10 @@ namespace tokamak::client {
 
 class Line final {
  public:
-  // Keeps an absent daemon from being hammered.
+  // The least time between attempts to connect, so that an absent daemon is not hammered.
   static constexpr base::Duration kReconnectPause = base::Milliseconds(100);
 
-  // Errors: DaemonConnection::Open's.
+  // Connects. Errors are those of DaemonConnection::Open.
   static absl::StatusOr<std::shared_ptr<Line>> Open(std::string socket_path, DaemonConnection::Options options);
 
   // For Open.
@@ -41,8 +43,8 @@ class Line final {
   Line(const Line&) = delete;
   Line& operator=(const Line&) = delete;
 
-  // As DaemonConnection::Call, on the current connection, or, on a line that reconnects, the next
-  // if it was lost before the request was sent. `by` is set to the one used.
+  // As DaemonConnection::Call, on the current connection. If that was lost before the request was
+  // sent, a line that reconnects sends it on the next one. `by` is set to the connection used.
   template <typename R>
   absl::StatusOr<typename R::Reply> Call(const R& request, Deadline deadline,
                                          const DaemonConnection::Late& late = nullptr,
@@ -58,14 +60,15 @@ class Line final {
     }
   }
 
-  // Returns the current one, even if lost.
+  // Returns the current connection, even if it is lost.
   std::shared_ptr<DaemonConnection> connection() { return Hold()->connection; }
 
-  // Returns when the line has another connection than `lost`. kUnavailable: no daemon, or no
-  // attempt is due yet. kDeadlineExceeded, kCancelled: as in Call.
+  // Waits until the line has another connection than `lost`. kUnavailable: no daemon, or no attempt
+  // is due yet. kDeadlineExceeded, kCancelled: as in Call.
   absl::Status Renew(DaemonConnection& lost, Deadline deadline, const Interrupt* interrupt = nullptr);
 
-  // For calls without a timeout of their own, and those that the daemon ends after `timeout`.
+  // Deadlines of calls without a timeout of their own, and of calls that the daemon ends after
+  // `timeout`.
   Deadline CallDeadline() const { return Deadline::After(options_.call_timeout); }
   Deadline AnswerDeadline(base::Duration timeout) const { return Deadline::OfAnswer(timeout, options_.call_timeout); }
 
@@ -73,12 +76,12 @@ class Line final {
   const DaemonConnection::Options& options() const { return options_; }
   bool reconnects() const { return options_.reconnects; }
 
-  // Returns the current connection's; lives as long as the line.
+  // Returns the node's name by the current connection; the text lives as long as the line.
   const std::string& node();
 
  private:
-  // For calls. Buffers and others have references of their own: so a child of fork() can drop it
-  // though threads of its parent were in calls.
+  // A connection, kept for the calls that use it. Buffers and others have references of their own,
+  // so a child of fork() can drop it though threads of its parent were in calls.
   struct Held {
     std::shared_ptr<DaemonConnection> connection;
   };

@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t kWakeTicket = UINT64_MAX;
 
-// Waking early would find no due task, and spin.
+// Rounds up: a loop that wakes early would find no due task, and spin.
 timespec RoundUpToNanoseconds(base::Duration wait) {
   const int64_t nanoseconds = (wait + base::Duration::Picoseconds(999)).nanoseconds();
   return {nanoseconds / 1'000'000'000, nanoseconds % 1'000'000'000};
@@ -121,7 +121,7 @@ bool EpollLoop::RunDue() {
   bool any = RunTimers();
   any |= RunSignals();
   any |= RunPollers();
-  // They cost a system call: without other work, or after a while.
+  // Descriptors cost a system call: they are looked at without other work, or after a while.
   if (!any || ++rounds_since_ >= kBusyRounds) any |= RunDescriptors(base::Duration());
   in_round_ = false;
   return any;
@@ -176,7 +176,7 @@ FdWatch EpollLoop::Watch(int fd, uint32_t events, FdCallback callback) {
 PollerHandle EpollLoop::AddPoller(Poller& poller) {
   Polled polled;
   polled.poller = &poller;
-  // Only ends the sleep; RunPollers does the work.
+  // This only ends the sleep; RunPollers does the work.
   if (poller.descriptor() >= 0) polled.watch = Watch(poller.descriptor(), EPOLLIN, [](uint32_t) {});
   pollers_.push_back(std::move(polled));
   return PollerHandle(*this, poller);
@@ -221,7 +221,7 @@ void EpollLoop::Turn(const base::Time* limit) {
   in_round_ = false;
 }
 
-// Leaves descriptors to Look or Sleep.
+// Leaves the descriptors to Look or Sleep if it finds no work.
 bool EpollLoop::RunRound() {
   bool any = RunTimers();
   any |= RunSignals();
@@ -292,7 +292,7 @@ bool EpollLoop::Look() {
   return now_ - descriptors_seen_ >= kIdleDescriptorInterval && RunDescriptors(base::Duration());
 }
 
-// Returns true if anything ran.
+// Sleeps until an event, a due timer or `limit`. Returns true if anything ran.
 bool EpollLoop::Sleep(const base::Time* limit) {
   for (size_t i = 0; i < pollers_.size(); ++i) {
     if (pollers_[i].poller != nullptr) pollers_[i].poller->Arm();
@@ -301,7 +301,8 @@ bool EpollLoop::Sleep(const base::Time* limit) {
   return RunDescriptors(AnnounceSleep(limit));
 }
 
-// A raise, or Stop, sees that we sleep and wakes us, or we see it here. Returns the time to sleep.
+// Either a raise, or Stop, sees that we sleep and wakes us, or we see it here. Returns how long to
+// sleep.
 base::Duration EpollLoop::AnnounceSleep(const base::Time* limit) {
   asleep_.store(true, std::memory_order_seq_cst);
   if (!signals_.empty() || stopped_.load(std::memory_order_seq_cst)) return base::Duration();
@@ -353,7 +354,7 @@ void EpollLoop::RunCallback(uint64_t ticket, uint32_t events) {
   if (watched == nullptr) return;  // dropped by a callback of the same batch
   const uint32_t asked_for = events & (watched->events | EPOLLERR | EPOLLHUP);
   if (asked_for == 0) return;
-  // It may drop its own watch, or add others and so move `watched`.
+  // Held here while it runs: it may drop its own watch, or add others and so move `watched`.
   FdCallback callback = std::move(watched->callback);
   callback(asked_for);
   fresh_ = false;

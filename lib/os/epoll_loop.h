@@ -1,17 +1,18 @@
 // EpollLoop is the real event loop: the monotonic clock, epoll, and wake-ups from other threads.
 //
-// Each round runs a bounded number of due timers, raised signals, pollers and file descriptors:
-// none starves another. After one without work the loop spins or sleeps, by its Detection. Rounds,
-// and raises while awake, cost no syscall, except a look at the descriptors every
-// kDescriptorInterval, not before kBusyRounds rounds (spinning without other work: every
-// kIdleDescriptorInterval).
+// Each round runs a bounded number of due timers, raised signals, pollers and file descriptors, so
+// none starves another. After a round without work the loop spins or sleeps, as its Detection says.
+// A round, or a signal raised while the loop is awake, costs no system call, except for a look at
+// the descriptors every kDescriptorInterval, but not before kBusyRounds rounds (every
+// kIdleDescriptorInterval while spinning without other work).
 //
-// Reading the clock costs some 20 ns with a processor's counter, and microseconds by a system call,
-// as in many virtual machines. So it is read when a task asks, after a round that found work or
-// slept, and in one of kIdleRoundsPerClock idle rounds: spinning may be that many rounds late with
-// timers, descriptors, its end and RunUntil's limit.
+// Reading the clock costs some 20 ns where a processor's counter can be read, and microseconds
+// where it takes a system call, as in many virtual machines. So it is read when a task asks, after
+// a round that found work or slept, and in one of kIdleRoundsPerClock idle rounds: a spinning loop
+// is late by at most that many rounds with timers, descriptors, the end of its spinning and
+// RunUntil's limit.
 //
-// Signals, pollers and descriptors have no order among timers.
+// Signals, pollers and descriptors are not ordered with timers: each runs in its part of a round.
 // Thread rule: one thread uses the loop (the one that runs it; before that, the one that sets it
 // up), except for Stop and Signal::Raise.
 // Lifetimes: timers, signals, watches and pollers are dropped before the loop.
@@ -52,8 +53,9 @@ struct Detection {
   static Detection Adaptive(base::Duration spin) { return {Mode::kAdaptive, spin}; }
 };
 
-// Dropping it ends the watch: no callback runs, even for a known event. Drop it before the
-// descriptor is closed. Move-only; must not outlive its loop.
+// A watched descriptor. Dropping it ends the watch: its callback runs no more, even for an event
+// that is known already. Drop it before the descriptor is closed. Move-only; must not outlive its
+// loop.
 class [[nodiscard]] FdWatch final {
  public:
   FdWatch() = default;
@@ -61,7 +63,8 @@ class [[nodiscard]] FdWatch final {
   FdWatch& operator=(FdWatch&& other) noexcept;
   ~FdWatch() { Reset(); }
 
-  // Changes its events (EPOLLIN, EPOLLOUT, EPOLLRDHUP); 0 pauses, except for EPOLLERR and EPOLLHUP.
+  // Changes the events watched for (EPOLLIN, EPOLLOUT, EPOLLRDHUP); 0 pauses, except for EPOLLERR
+  // and EPOLLHUP.
   void SetEvents(uint32_t events);
   void Reset();
   bool active() const { return loop_ != nullptr; }
@@ -74,8 +77,8 @@ class [[nodiscard]] FdWatch final {
   uint64_t ticket_ = 0;
 };
 
-// Dropping it ends the polling, also from inside Poll. Drop it before the poller and before its
-// descriptor is closed. Move-only; must not outlive its loop.
+// A poller that is polled. Dropping it ends the polling, also from inside Poll. Drop it before the
+// poller and before its descriptor is closed. Move-only; must not outlive its loop.
 class [[nodiscard]] PollerHandle final {
  public:
   PollerHandle() = default;
@@ -103,11 +106,11 @@ class EpollLoop final : public base::EventLoop {
   // CLOCK_MONOTONIC.
   static uint64_t MonotonicNanoseconds();
 
-  // `clock`: for tests of a loop that does not sleep.
+  // `clock` is for tests of a loop that does not sleep; sleeping takes real time.
   explicit EpollLoop(Detection detection = Detection::Event(), Clock clock = &MonotonicNanoseconds);
   ~EpollLoop() override;
 
-  // Runs until Stop; returns at once after an earlier one, and may be called again.
+  // Runs until Stop. Returns at once if Stop was called before; after that it may be called again.
   void Run();
 
   // Ends Run after the current round. Thread-safe.
@@ -132,23 +135,23 @@ class EpollLoop final : public base::EventLoop {
   // Runs only raised signals, at once. Returns true if anything ran.
   bool RunRaised();
 
-  // Promises due work before the caller, or others, wait: until PrepareToWait a raised signal wakes
-  // nobody.
+  // Declares that the caller runs due work before it waits, or lets others wait: until
+  // PrepareToWait a raised signal wakes nobody.
   void Attend() { asleep_.store(false, std::memory_order_seq_cst); }
 
-  // Lets pollers' work make descriptor() readable, see Poller. Returns true if one had some, which
-  // is done. A caller that does not wait need not: only RunDue looks at pollers then, and nobody
-  // need be woken.
+  // Lets new work of pollers make descriptor() readable, see Poller. Returns true if a poller had
+  // work already, which has been done. A caller that does not wait need not call it: then only
+  // RunDue looks at pollers, and nobody need be woken.
   bool ArmPollers();
 
-  // Lets a raised signal make descriptor() readable. Returns the longest wait: zero if one was
-  // raised meanwhile.
+  // Lets a raised signal make descriptor() readable. Returns how long to wait at most: zero if one
+  // was raised meanwhile.
   base::Duration PrepareToWait();
 
-  // Readable for events and wake-ups. The loop's own.
+  // Readable when a watched descriptor has an event, or the loop was woken. Owned by the loop.
   int descriptor() const { return epoll_.get(); }
 
-  // Runs `callback` in rounds in which `fd` has one of `events` (level-triggered), EPOLLERR or
+  // Runs `callback` in each round in which `fd` has one of `events` (level-triggered), EPOLLERR or
   // EPOLLHUP. `fd` stays the caller's and is watched at most once.
   FdWatch Watch(int fd, uint32_t events, FdCallback callback);
 
@@ -156,11 +159,11 @@ class EpollLoop final : public base::EventLoop {
 
   Detection detection() const { return detection_; }
 
-  // Counts requests to the kernel for events. Any thread.
+  // How often it asked the kernel for events, asleep or not. Any thread.
   uint64_t waits() const { return waits_.load(std::memory_order_relaxed); }
   void SetDetection(Detection detection);
 
-  // Reads the clock when a task first asks; outside of tasks, now.
+  // Returns the clock as read when a task first asked for it; outside of tasks, as it is now.
   base::Time Now() const override {
     if (!in_round_) return ReadClock();
     if (!fresh_) LookAtClock();
@@ -182,12 +185,13 @@ class EpollLoop final : public base::EventLoop {
 
   static constexpr int kTimersPerRound = 64;
   static constexpr int kEventsPerRound = 64;
-  // Between looks at the descriptors while awake, with and without other work. Work after an event
-  // often ends within a few rounds, and the sleep looks there.
+  // Intervals at which a loop that is awake looks at its descriptors, with and without other work.
+  // Work that follows an event often ends within a few rounds; then the loop sleeps, and looks
+  // there.
   static constexpr base::Duration kDescriptorInterval = base::Microseconds(50);
   static constexpr int kBusyRounds = 4;
   static constexpr base::Duration kIdleDescriptorInterval = base::Microseconds(1);
-  // Remembered times must not get too old to compare.
+  // An idle loop wakes this often, since remembered times must not get too old to compare.
   static constexpr base::Duration kLongestSleep = base::Seconds(3600);
 
   struct Watched {
@@ -228,17 +232,17 @@ class EpollLoop final : public base::EventLoop {
   const FileDescriptor wake_;
   Detection detection_;
 
-  mutable base::Time now_;      // at the last look
-  mutable bool fresh_ = false;  // true if in this round, and no task has ended since
-  int rounds_to_clock_ = 0;     // idle rounds to the next look
+  mutable base::Time now_;      // when the clock was last read
+  mutable bool fresh_ = false;  // true if that was in this round, and no task has ended since
+  int rounds_to_clock_ = 0;     // idle rounds until it is read again
   base::Time descriptors_seen_;
-  int rounds_since_ = 0;  // rounds with work since
+  int rounds_since_ = 0;  // rounds with work since then
   std::atomic<uint64_t> waits_{0};
   base::Time spin_until_;
-  bool worked_ = false;  // the last round found work
+  bool worked_ = false;  // true if the last round found work
   bool spinning_ = false;
   bool in_round_ = false;
-  bool precise_wait_ = true;  // false without epoll_pwait2
+  bool precise_wait_ = true;  // false once the kernel turns out to lack epoll_pwait2
   uint64_t next_order_ = 0;
 
   base::TimerQueue timers_;

@@ -1,15 +1,16 @@
 // FileDescriptor owns a file descriptor and closes it. Move-only.
 //
-// A guest in a foreign program (lib/verbs/kernel/preload), and nobody else, defines
-// tokamak_on_descriptor(), to keep the program from closing our descriptors.
+// A guest in a foreign program (lib/verbs/kernel/preload) must keep the program from closing
+// descriptors that it does not own. So the guest, and nobody else, defines tokamak_on_descriptor(),
+// which is called at every change of ownership.
 #pragma once
 
 #include <unistd.h>
 
 #include <utility>
 
-// `owned`: a FileDescriptor has it from now on; else it is about to be closed unless another owner
-// has it. Any thread.
+// `owned`: true if a FileDescriptor owns it from now on; otherwise a FileDescriptor has lost it,
+// and it is about to be closed unless it has another owner now. Any thread.
 extern "C" __attribute__((weak)) void tokamak_on_descriptor(int descriptor, bool owned) noexcept;
 
 namespace tokamak::os {
@@ -17,7 +18,7 @@ namespace tokamak::os {
 class FileDescriptor final {
  public:
   FileDescriptor() = default;
-  // -1: none.
+  // Takes over `fd`; -1: none.
   explicit FileDescriptor(int fd) : fd_(fd) { Tell(true); }
   FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   FileDescriptor& operator=(FileDescriptor&& other) noexcept {

@@ -2,8 +2,8 @@
 //
 // Objects on the loop are made and dropped there, by CallOn.
 //
-// Thread rule: made, stopped and dropped by one thread; CallOn from any thread, returned before the
-// stop.
+// Thread rule: made, stopped and dropped by one thread; CallOn from any thread, but it must have
+// returned before another one stops it.
 #pragma once
 
 #include <memory>
@@ -25,21 +25,21 @@ class LoopThread final {
   LoopThread(const LoopThread&) = delete;
   LoopThread& operator=(const LoopThread&) = delete;
 
-  // For use on its thread, or any once stopped.
+  // For use on its thread, or on any once it has stopped.
   EpollLoop& loop() { return loop_; }
 
-  // Runs `call` on the loop's thread and waits; right here if that is this one, or the loop was
-  // stopped.
+  // Runs `call` on the loop's thread and waits for it; runs it right here on that thread, or if the
+  // loop was stopped.
   void CallOn(absl::FunctionRef<void()> call);
 
-  // Ends the loop after its round and joins the thread. Other posted tasks stay with the loop.
-  // Once; not from the loop's own thread.
+  // Ends the loop after its round and joins the thread. Posted tasks that did not run stay with the
+  // loop. No effect the second time; not from the loop's own thread.
   void Stop();
 
  private:
   struct Call {
     absl::FunctionRef<void()> run;
-    bool done = false;  // under mutex_, unknown to clang
+    bool done = false;  // under mutex_, which clang cannot know here
   };
 
   void RunCalls();

@@ -32,7 +32,7 @@ std::optional<uint64_t> ReadNumber(const std::string& path) {
 
 struct GroupFiles {
   std::string bound;
-  std::vector<std::string> used;  // the largest counts; none: the bound is free
+  std::vector<std::string> used;  // use of the bound, the largest counts; none: all of it is free
 };
 
 uint64_t LargestOf(const std::string& folder, const std::vector<std::string>& files) {
@@ -41,7 +41,7 @@ uint64_t LargestOf(const std::string& folder, const std::vector<std::string>& fi
   return largest;
 }
 
-// Lowers `limit` to the rest of a control group's bound, and of those around it.
+// Lowers `limit` to what is left of the bounds of a control group and of the groups around it.
 void LowerToGroup(const std::string& root, std::string group, const GroupFiles& files, MemoryLimit* limit) {
   for (;;) {
     const std::string folder = absl::StrCat(root, group, "/");
@@ -54,7 +54,7 @@ void LowerToGroup(const std::string& root, std::string group, const GroupFiles& 
   }
 }
 
-// By version 2's files, or version 1's, with a controller's name.
+// By the files of version 2, and by those of version 1, whose controller has a name.
 void LowerToGroups(const std::string& root, const GroupFiles& current, const std::string& controller,
                    const GroupFiles& older, MemoryLimit* limit) {
   const std::string groups = ReadText(root + "/proc/self/cgroup");
@@ -96,7 +96,8 @@ HugePages FreeHugePages(const std::string& root) {
   const uint64_t free = MeminfoValue(meminfo, "HugePages_Free").value_or(0);
   pages.free = free - std::min(free, MeminfoValue(meminfo, "HugePages_Rsvd").value_or(0));
   if (pages.page_size == 0) return pages;
-  // Beyond a group's bound a process that touches the pages dies by SIGBUS.
+  // The kernel gives away pages beyond a group's bound, and a process that touches them dies by
+  // SIGBUS.
   const std::string prefix = absl::StrCat("hugetlb.", SizeInNames(pages.page_size), ".");
   MemoryLimit limit;
   // Pages mapped and not touched yet count as used ("rsvd", since Linux 5.7).

@@ -1,7 +1,8 @@
 // NoCancellation delays the cancellation of its thread (pthread_cancel(3)) until the next
-// cancellation point after its end. Nearly every system call is one.
+// cancellation point after its end. Nearly every system call is one, and a thread that ended there
+// would leave its work half done.
 //
-// Thread rule: its maker's; dropped in reverse order.
+// Thread rule: belongs to the thread that made it; dropped in reverse order of making.
 #pragma once
 
 #include <pthread.h>

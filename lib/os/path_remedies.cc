@@ -13,7 +13,7 @@
 namespace tokamak::os {
 namespace {
 
-using Names = std::array<char, 4096>;  // for an entry of users or groups
+using Names = std::array<char, 4096>;  // buffer for an entry of the lists of users or groups
 
 std::string UserName(uid_t id) {
   passwd entry{};
@@ -45,8 +45,8 @@ bool Allows(const struct stat& file, mode_t bits, const PathUser& who) {
   return (file.st_mode >> (member ? 3 : 0) & bits) == bits;
 }
 
-// Returns the first on the way to `path` that refuses entry, or `path` if it refuses `bits`; else
-// empty.
+// Returns the first folder on the way to `path` that may not be entered, or `path` itself if it
+// refuses `bits`. Empty if all allow.
 std::string WhoRefuses(const std::string& path, mode_t bits, const PathUser& who, const LookAtPath& look,
                        struct stat* file) {
   for (size_t end = path.find('/'); end != std::string::npos; end = path.find('/', end + 1)) {
@@ -59,7 +59,7 @@ std::string WhoRefuses(const std::string& path, mode_t bits, const PathUser& who
 
 bool MayWriteIn(const std::string& folder, const PathUser& who, const LookAtPath& look) {
   struct stat file;
-  // The slash asks for entry to the folder as well.
+  // With a slash at its end the folder is asked for entry as well.
   return WhoRefuses(absl::StrCat(folder, "/"), S_IWOTH, who, look, &file).empty();
 }
 

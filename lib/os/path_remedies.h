@@ -1,6 +1,7 @@
 // Remedies for a path of a Unix socket that cannot be used: the end of an error's line.
 //
-// For listeners and clients, by modes alone: not for an access list, or a read-only file system.
+// For both listeners and clients. Only modes are considered: an error that they do not explain (an
+// access list, a read-only file system) has no remedy.
 #pragma once
 
 #include <sys/stat.h>
@@ -20,11 +21,12 @@ struct PathUser {
   static PathUser OfThisProcess();
 };
 
-// As stat(); false if it does not exist.
+// Looks at a path as stat() does; false if it does not exist.
 using LookAtPath = std::function<bool(const std::string& path, struct stat* file)>;
 bool LookAtRealPath(const std::string& path, struct stat* file);
 
-// Returns it after the errno `error`; empty, or begins with ": ".
+// Return the remedy after connecting to `path`, or making a socket there, failed with the errno
+// `error`; it is empty, or begins with ": ".
 std::string ConnectRemedy(const std::string& path, int error, const PathUser& who = PathUser::OfThisProcess(),
                           const LookAtPath& look = LookAtRealPath);
 

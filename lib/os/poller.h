@@ -1,7 +1,7 @@
 // Poller is a source of work that can be found by looking, without a syscall: a completion queue,
 // say.
 //
-// Polled in every round; before a sleep, "arm, then drain": Arm, and one more Poll.
+// The loop polls in every round. Before a sleep it arms, then drains: Arm, and then one more Poll.
 // Thread rule: the loop's thread only.
 #pragma once
 
@@ -11,8 +11,8 @@ class Poller {
  public:
   virtual ~Poller() = default;
 
-  // Runs a bounded amount of work; returns true if there was any. Takes descriptor()'s event. Must
-  // be cheap without work.
+  // Runs a bounded amount of work; returns true if there was any. Takes the event of descriptor(),
+  // so that it is readable no longer. Must be cheap without work.
   virtual bool Poll() = 0;
 
   // Makes the next work wake the loop: descriptor() becomes readable, or, if there is none, a
@@ -20,7 +20,8 @@ class Poller {
   // called before each sleep, also when armed. Runs no work.
   virtual void Arm() = 0;
 
-  // Readable after Arm; constant; -1 if something else wakes the loop.
+  // Becomes readable after Arm. The same for the life of the poller; -1 if something else wakes the
+  // loop.
   virtual int descriptor() const = 0;
 };
 

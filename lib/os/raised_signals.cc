@@ -12,7 +12,7 @@ class RaisedSignals::Entry final {
 
   base::Task task;
   std::atomic<bool> raised{false};
-  Entry* next = nullptr;  // of the thread that set `raised`, then of the stack
+  Entry* next = nullptr;  // belongs to the thread that set `raised`, then to the stack
   bool dropped = false;   // loop's thread only
 };
 

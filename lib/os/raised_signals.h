@@ -2,8 +2,8 @@
 // that any thread pushes to and the loop takes whole. The loop finds them in O(raised), however
 // many signals there are.
 //
-// A signal is there at most once, from a raise to the start of its run. A dropped one's entry is
-// freed when the loop comes to it.
+// A signal is in the stack at most once, from a raise to the start of its run. The entry of one
+// that was dropped meanwhile is freed when the loop comes to it.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ class RaisedSignals final {
   Entry* Make(base::Task task);
   void Drop(Entry* entry);
 
-  // Any thread. Returns true if this pushed `entry`: the loop may have to be woken.
+  // Any thread. Returns true if this raise pushed `entry`: then the loop may have to be woken.
   [[nodiscard]] bool Raise(Entry* entry);
 
   // Loop's thread. Sequentially consistent: a raise not seen here sees earlier writes of the loop's

@@ -5,8 +5,8 @@
 
 namespace tokamak::os {
 
-// Draws from the kernel: different for processes started at once, and not to be guessed. Ends the
-// process if the kernel has none.
+// Draws from the kernel's random numbers, so that processes which start at the same moment have
+// different seeds that nobody can guess. Ends the process if the kernel has none.
 uint64_t SecretSeed();
 
 }  // namespace tokamak::os

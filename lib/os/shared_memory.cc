@@ -22,7 +22,7 @@ namespace tokamak::os {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-// No address space is larger: no arithmetic overflows.
+// More than any address space: refused before arithmetic can overflow.
 constexpr uint64_t kLargest = uint64_t{1} << 56;
 
 uint64_t PageSize() { return static_cast<uint64_t>(sysconf(_SC_PAGESIZE)); }
@@ -53,7 +53,7 @@ absl::StatusOr<uint8_t*> MapDescriptor(int fd, uint64_t size, bool writable) {
   return static_cast<uint8_t*>(data);
 }
 
-// Rewrites one byte of each page, atomically: no concurrent store is lost.
+// Reads and writes back one byte of each page, atomically, so that no concurrent store is lost.
 void Touch(uint8_t* data, size_t size) {
   for (size_t i = 0; i < size; i += PageSize()) __atomic_fetch_or(data + i, uint8_t{0}, __ATOMIC_RELAXED);
 }

@@ -1,12 +1,13 @@
 // SharedMemory is one piece of memory that several processes map: a memfd of fixed size, passed as
 // a descriptor.
 //
-// Sealed against shrinking, growing and further seals: no process can make another's access fail.
-// Mode 0400: a descriptor opened for reading cannot be reopened for writing through /proc, except
-// by root, or by its owner, who may change the mode; no seal leaves some writers. More than the
-// machine has is refused, with the remedy; memory comes page by page at the first touch, or by
-// Prefault.
-// Thread rule: none; plain values. Prefault may run while other threads use the mapping.
+// It is sealed against shrinking, growing and further seals, so no process can make another's
+// access fail. Its mode is 0400: a descriptor opened for reading cannot be reopened for writing
+// through /proc, except by root, or by its owner, who may change the mode. (No seal leaves some
+// writers and forbids others.) Creating more than the machine has is refused, with the remedy; the
+// memory itself comes page by page at the first touch, or by Prefault.
+// Thread rule: none; the objects are plain values. Prefault may run while other threads use the
+// mapping.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +22,8 @@
 
 namespace tokamak::os {
 
-// Unmapped when dropped, valid also after its descriptor is closed. Left out of core dumps.
-// Move-only.
+// Shared memory in this process's address space. It is unmapped when dropped, and stays valid after
+// its descriptor is closed. Left out of core dumps. Move-only.
 class MemoryMapping final {
  public:
   MemoryMapping() = default;
@@ -52,19 +53,19 @@ class MemoryMapping final {
 
 struct SharedMemoryOptions {
   bool huge_pages = false;  // of the default size, reserved at once; the administrator provides them
-  bool prefault = false;    // at once, for at most kPrefaultLimit; the rest at its first touch
+  bool prefault = false;    // bring pages in at once, for at most kPrefaultLimit; the rest at its first touch
 };
 
 class SharedMemory final {
  public:
   static constexpr absl::Duration kPrefaultLimit = absl::Seconds(120);
 
-  // Creates it all zero, mapped for writing. `name` is seen in /proc only; `size`, in bytes, is
-  // rounded up to whole pages. kResourceExhausted: more than the machine can have.
+  // Creates memory, all zero, and maps it for writing. `name` is seen in /proc only; `size`, in
+  // bytes, is rounded up to whole pages. kResourceExhausted: more than the machine can have.
   static absl::StatusOr<SharedMemory> Create(const std::string& name, uint64_t size, SharedMemoryOptions options = {});
 
   // Maps memory of an untrusted process: kFailedPrecondition unless `fd` is a memfd of exactly
-  // `size` bytes, sealed as above. `fd` stays the caller's and may be closed.
+  // `size` bytes, sealed as above. `fd` stays the caller's and may be closed afterwards.
   static absl::StatusOr<MemoryMapping> Attach(int fd, uint64_t size, bool writable);
 
   absl::Span<uint8_t> bytes() const { return {mapping_.data(), mapping_.size()}; }

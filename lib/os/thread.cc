@@ -15,7 +15,7 @@ namespace {
 
 void Prepare(const ThreadOptions& options) {
   pthread_setname_np(pthread_self(), options.name.substr(0, 15).c_str());
-  // The kernel adds up to 50 us to each sleep by default.
+  // Otherwise the kernel adds up to 50 us to each sleep, to save power.
   prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
   if (options.processors.empty()) return;
   cpu_set_t set;
@@ -34,7 +34,7 @@ std::thread StartThread(ThreadOptions options, std::function<void()> body) {
   sigset_t before;
   sigfillset(&all);
   sigdelset(&all, SIGPROF);                     // a profiler's samples
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // a thread inherits its maker's mask
   std::thread thread([options = std::move(options), body = std::move(body)] {
     Prepare(options);
     body();

@@ -10,7 +10,7 @@
 namespace tokamak::os {
 
 struct ThreadOptions {
-  std::string name;                  // its first 15 bytes
+  std::string name;                  // the kernel keeps the first 15 bytes
   std::vector<int> processors = {};  // runs on these only, or a warning gives the reason; none: any
 };
 

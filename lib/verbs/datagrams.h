@@ -1,13 +1,13 @@
 // Datagrams: the part of RDMA that connections do without. (9.8.3; ibverbs' IBV_QPT_UD, rdma_cm's
 // RDMA_PS_UDP)
 //
-// Messages of one packet to any datagram queue pair, or to a multicast group, with nothing reported
-// of their fate. Our transport needs none; other programs do (UCX, Open MPI), so a device may lack
-// it: Device::datagrams().
+// A datagram queue pair sends messages of one packet each to any other one, or to a multicast
+// group, and nothing is reported about their fate. Our transport does not need them, though other
+// programs do (UCX, Open MPI), so a device may lack them: see Device::datagrams().
 //
 // A queue pair is named by its device's address and its number, and lets in only messages with its
-// Q_Key. Laws and thread rules are those of verbs.h: a DatagramQueuePair's as a QueuePair's, an
-// AddressHandle's as a MemoryRegion's.
+// Q_Key. Laws and thread rules are those of verbs.h, where a QueuePair stands for a
+// DatagramQueuePair and a MemoryRegion for an AddressHandle.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +22,19 @@
 
 namespace tokamak::verbs {
 
-// The bytes of a receive before a datagram, counted in byte_count: a global route header with the
-// packet's IP header (8.3, A17.4.5.1): IPv6's, or 20 zeros and IPv4's.
+// A received datagram lies behind this many bytes of its receive, which count in byte_count: a
+// global route header, in which RoCE puts the packet's IP header (8.3, A17.4.5.1). An IPv6 header
+// fills it; an IPv4 header follows 20 zeros.
 constexpr uint32_t kGlobalRouteHeader = 40;
 
 // Stands for all queue pairs of a multicast group.
 constexpr uint32_t kMulticastQueuePair = 0xffffff;
 
-// RDMA_UDP_QKEY: rdma_cm's for RDMA_PS_UDP.
+// The Q_Key that rdma_cm gives to everything in RDMA_PS_UDP (RDMA_UDP_QKEY).
 constexpr uint32_t kServiceQkey = 0x01234567;
 
-// "Controlled" Q_Keys (3.5.3): a request that names one is sent with its queue pair's own.
+// Q_Keys with this bit are "controlled" (3.5.3): a request that names one is sent with its queue
+// pair's own.
 constexpr uint32_t kControlledQkey = 0x80000000;
 
 // The destination of datagrams (11.2.2.1).
@@ -48,22 +50,22 @@ class AddressHandle {
   virtual const DatagramAddress& address() const = 0;
 };
 
-// One message. Spans and `to` are looked at during PostSend only; the sges' memory as in
-// SendRequest.
+// One message. Spans and `to` are looked at during PostSend only; for the memory behind the sges
+// see SendRequest.
 struct DatagramRequest {
-  uint64_t id = 0;                // of the completion
+  uint64_t id = 0;                // comes back in the completion
   SendFlags flags = SendFlags{};  // kFence does nothing
   absl::Span<const Sge> sges;
   std::optional<uint32_t> immediate;  // host order
   const AddressHandle* to = nullptr;  // of the queue pair's domain
-  uint32_t queue_pair_number = 0;     // the receiver's; a group: kMulticastQueuePair
+  uint32_t queue_pair_number = 0;     // the receiver's; kMulticastQueuePair for a group
   uint32_t qkey = 0;                  // the receiver's, or one with kControlledQkey
 };
 
 struct DatagramQueuePairOptions {
   CompletionQueue* send_queue = nullptr;
   CompletionQueue* receive_queue = nullptr;       // may be the same
-  SharedReceiveQueue* shared_receives = nullptr;  // replaces receives of its own
+  SharedReceiveQueue* shared_receives = nullptr;  // if set, the queue pair has no receives of its own
   uint32_t max_send_requests = 64;
   uint32_t max_receive_requests = 64;
   uint32_t max_sges = 1;
@@ -79,8 +81,9 @@ struct DatagramAttributes {
 // Made in Init, as a QueuePair is.
 //
 // A request is complete when its packet has left; one longer than Limits::active_mtu sends nothing,
-// yet completes (C10-93.1.1). A receiver silently drops a message if it is not ReadyToReceive or
-// ReadyToSend, or lacks the Q_Key or a large enough receive, which stays.
+// yet completes (C10-93.1.1). A receiver drops a message silently if it is not ReadyToReceive or
+// ReadyToSend, has another Q_Key, or has no receive that is large enough; a receive that is too
+// small stays posted.
 class DatagramQueuePair {
  public:
   virtual ~DatagramQueuePair() = default;
@@ -88,18 +91,20 @@ class DatagramQueuePair {
   virtual uint32_t number() const = 0;  // 24 bits
   virtual QueuePairState state() const = 0;
 
-  // As QueuePair's.
+  // As in QueuePair.
   virtual PostResult PostSend(absl::Span<const DatagramRequest> requests) = 0;
   virtual PostResult PostReceive(absl::Span<const ReceiveRequest> requests) = 0;
 
-  // Walks as QueuePair::Modify; ReadyToSend to itself changes the Q_Key.
+  // Walks the states as QueuePair::Modify does; a step from ReadyToSend to itself changes the
+  // Q_Key.
   virtual absl::Status Modify(QueuePairState state, const DatagramAttributes& attributes = {}) = 0;
 
-  // Joins `group`: its messages come here too, this queue pair's own as well. Repeating changes
-  // nothing. Both may wait for the device's thread. kInvalidArgument: not a multicast address;
-  // kUnimplemented: no multicast here; kResourceExhausted: too many groups, or members of one.
+  // Joins `group`: its messages come here too, even those that this queue pair sends. Joining again
+  // changes nothing. Attach and Detach may wait for the device's own thread. kInvalidArgument: not
+  // a multicast address; kUnimplemented: the device's network carries no multicast;
+  // kResourceExhausted: too many groups, or members of one.
   virtual absl::Status Attach(const Address& group) = 0;
-  virtual absl::Status Detach(const Address& group) = 0;  // kNotFound: no member
+  virtual absl::Status Detach(const Address& group) = 0;  // kNotFound: it is not in the group
 };
 
 class Datagrams {

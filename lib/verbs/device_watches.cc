@@ -69,7 +69,7 @@ class DeviceWatches::Watch final : public DeviceWatch {
     return waiting_.size();
   }
 
-  // One by one: the handler's drops count.
+  // One event at a time: the handler may drop what later ones are about.
   bool Next(DeviceEventInfo* event) {
     const base::MutexLock lock(all_.mutex_);
     if (waiting_.empty()) return false;

@@ -18,7 +18,7 @@ constexpr uint8_t AckTimeoutCode(base::Duration delay) {
   return code;
 }
 
-// Returns the wait of an RNR NAK code, 0..31 (table 45).
+// Returns the time for which a peer waits after an RNR NAK with this code, 0..31 (table 45).
 constexpr base::Duration NotReadyDelay(uint8_t code) {
   constexpr int32_t kTenMicroseconds[32] = {65536, 1,    2,    3,    4,    6,     8,     12,    16,    24,   32,
                                             48,    64,   96,   128,  192,  256,   384,   512,   768,   1024, 1536,
@@ -34,8 +34,8 @@ constexpr uint8_t NotReadyCode(base::Duration delay) {
   return 0;
 }
 
-// RNR retry count without an end (9.7.5.2.8), only for queue pairs walked by Modify: our own waits
-// have a deadline.
+// The RNR retry count that never ends (9.7.5.2.8). Only for queue pairs that are walked by Modify:
+// our own waits have a deadline.
 constexpr uint8_t kRnrRetryForever = 7;
 
 }  // namespace tokamak::verbs

@@ -26,7 +26,7 @@ bool ParseDecimal(absl::string_view text, uint32_t max, uint32_t* value) {
   return sum <= max;
 }
 
-// Changes nothing without digits.
+// Without digits it leaves `port` as it is.
 bool ParsePort(std::optional<absl::string_view> digits, uint16_t* port) {
   if (!digits) return true;
   uint32_t value = 0;

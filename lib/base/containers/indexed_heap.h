@@ -1,7 +1,8 @@
 // IndexedHeap is a binary heap whose items know their positions: any can be moved or removed in
 // O(log n).
 //
-// It allocates only to grow beyond any former size. `Order`:
+// It allocates only to grow beyond any former size. `Order` decides which item goes first and
+// stores the position of each:
 //
 //   bool Before(const Item& a, const Item& b) const;      // total: equal runs give equal results
 //   void Place(const Item& item, size_t position) const;  // kNowhere: not in the heap
@@ -26,7 +27,7 @@ class IndexedHeap final {
   bool empty() const { return items_.empty(); }
   size_t size() const { return items_.size(); }
 
-  // Must not be empty. back(): the cheapest to remove.
+  // The heap must not be empty. back() is the cheapest to remove.
   const Item& front() const { return items_.front(); }
   const Item& back() const { return items_.back(); }
   const Item& operator[](size_t position) const { return items_[position]; }
@@ -36,7 +37,7 @@ class IndexedHeap final {
     SiftUp(items_.size() - 1, item);
   }
 
-  // Puts `item` at `position`; also after its key changed.
+  // Puts `item` at `position`, or restores the order after its key has changed.
   void Update(size_t position, const Item& item) {
     if (position > 0 && order_.Before(item, items_[(position - 1) / 2])) {
       SiftUp(position, item);

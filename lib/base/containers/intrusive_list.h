@@ -7,7 +7,7 @@
 
 namespace tokamak::base {
 
-// A member of T per list.
+// T has one as a member for each list that it may be on.
 template <typename T>
 struct Link {
   T* previous = nullptr;

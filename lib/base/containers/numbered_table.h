@@ -26,7 +26,7 @@ class NumberedTable final {
     while (!all_.empty()) Release(all_.first());
   }
 
-  // Without a number.
+  // The item has no number yet.
   template <typename... Arguments>
   T* Claim(Arguments&&... arguments) {
     if (free_.empty()) {

@@ -2,7 +2,7 @@
 // adjacent in memory.
 //
 // Only the first item can be removed or exchanged (else: indexed_heap.h). It allocates only to grow
-// beyond any former size. Items are copied: keep them small. `Item`:
+// beyond any former size. Items are copied: keep them small. `Item` decides which goes first:
 //
 //   bool Before(const Item& other) const;  // total: equal runs give equal results
 #pragma once
@@ -19,7 +19,7 @@ class QuadHeap final {
   bool empty() const { return items_.empty(); }
   size_t size() const { return items_.size(); }
 
-  // Must not be empty.
+  // The heap must not be empty.
   const Item& front() const { return items_.front(); }
 
   void Push(const Item& item) {
@@ -27,7 +27,7 @@ class QuadHeap final {
     SiftUp(items_.size() - 1, 0, item);
   }
 
-  // Must not be empty.
+  // The heap must not be empty.
   void PopFront() {
     const Item last = items_.back();
     items_.pop_back();
@@ -49,8 +49,8 @@ class QuadHeap final {
  private:
   static constexpr size_t kChildren = 4;
 
-  // Puts the item below `top`, which is overwritten: to the bottom, then up again, as most belong
-  // there.
+  // Puts the item below `top`, whose own item is overwritten. It goes to the bottom first and then
+  // up again, since most belong near the bottom.
   void Place(const size_t top, const Item item) {
     const size_t size = items_.size();
     size_t position = top;
@@ -63,7 +63,7 @@ class QuadHeap final {
       items_[position] = items_[least];
       position = least;
     }
-    // It may have fewer children.
+    // The last node may have fewer children.
     const size_t first = kChildren * position + 1;
     if (first < size) {
       size_t least = first;

@@ -14,8 +14,8 @@ struct HostPort {
   std::string host;  // without brackets
   uint16_t port = 0;
 
-  // Parses, and looks nothing up. `default_port` 0: `text` needs a port. kInvalidArgument:
-  // malformed.
+  // Parses, and looks nothing up. Takes `default_port` if `text` has no port; if that is 0, a port
+  // is required. kInvalidArgument: malformed.
   static absl::StatusOr<HostPort> Parse(absl::string_view text, uint16_t default_port = 0);
   std::string ToString() const;
 

@@ -8,11 +8,12 @@
 
 namespace tokamak::base {
 
-// Returns the name at the least edit distance (letters inserted, deleted, changed, or neighbours
-// swapped), or an empty text if that is over a third of the letters.
+// Returns the name at the least edit distance from `written` (letters inserted, deleted, changed,
+// or neighbours swapped), or an empty text if that is more than a third of the letters.
 std::string NearestName(absl::string_view written, const std::vector<std::string>& names);
 
-// Returns "; did you mean memory?", or an empty text. `prefix`, such as --, goes before the name.
+// Returns "; did you mean memory?" as the end of an error, or an empty text if no name is near.
+// `prefix`, such as --, goes before the name.
 std::string DidYouMean(absl::string_view written, const std::vector<std::string>& names, absl::string_view prefix = "");
 
 }  // namespace tokamak::base

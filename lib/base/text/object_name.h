@@ -2,7 +2,8 @@
 //
 // Law: a name is that of its id, UTF-8 without control characters, of at most kMaxSize bytes: For
 // alone makes one, so it may always be shown.
-// Memory: a pointer, and for a name its bytes and one.
+// An empty one costs a pointer; a name costs its bytes and one more beside it. Thread rule: a plain
+// value.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,7 @@ namespace tokamak::base {
 
 class ObjectName final {
  public:
-  static constexpr size_t kMaxSize = 255;  // bytes: as a file's name, counted in a byte
+  static constexpr size_t kMaxSize = 255;  // bytes: as long as a file's name, and one byte counts them
 
   ObjectName() = default;  // none
   ObjectName(const ObjectName& other) { *this = other; }
@@ -26,12 +27,14 @@ class ObjectName final {
   ObjectName& operator=(const ObjectName& other);
   ObjectName& operator=(ObjectName&&) noexcept = default;
 
-  // Returns the name, empty for none. kInvalidArgument: another id's, or one that cannot be kept.
+  // Returns the name of the object `id`; an empty one is none. kInvalidArgument: it is another
+  // id's, or cannot be kept.
   static absl::StatusOr<ObjectName> For(const ObjectId& id, absl::string_view name);
-  // Returns For's status.
+  // Returns the status that For would.
   static absl::Status Check(const ObjectId& id, absl::string_view name);
 
-  // True for UTF-8 without control characters, not empty, not too long.
+  // True if a name can be kept with the id that is made of it: UTF-8 without control characters,
+  // neither empty nor too long.
   static bool MayBeKept(absl::string_view name);
 
   absl::string_view text() const;  // while this lives

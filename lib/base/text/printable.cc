@@ -9,7 +9,7 @@
 namespace tokamak::base {
 namespace {
 
-// Returns the bytes of the UTF-8 character at the start, or 0.
+// Returns the length of the UTF-8 character that `text` begins with, or 0.
 size_t CharacterLength(absl::string_view text) {
   const auto byte = [&](size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : uint8_t{0}; };
   const auto continues = [&](size_t from, size_t to) {

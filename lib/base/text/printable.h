@@ -11,13 +11,13 @@ namespace tokamak::base {
 
 bool IsUtf8(absl::string_view text);
 
-// True for UTF-8 without control characters.
+// True for UTF-8 without control characters, which Printable leaves as it is.
 bool IsPrintable(absl::string_view text);
 
 // Writes \xHH for bytes that are not UTF-8.
 std::string ToUtf8(absl::string_view text);
 
-// Does so for control characters, too: one line, without terminal commands.
+// Writes \xHH for control characters, too: the result is one line, without terminal commands.
 std::string Printable(absl::string_view text);
 
 }  // namespace tokamak::base

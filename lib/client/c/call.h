@@ -28,7 +28,7 @@ struct tokamak_interrupt {
 
 namespace tokamak::client::c {
 
-// tokamak_error() of this thread.
+// The text of this thread's tokamak_error().
 std::string& LastError();
 
 inline tokamak_code Told(const Status& status) {
@@ -36,14 +36,15 @@ inline tokamak_code Told(const Status& status) {
   return static_cast<tokamak_code>(status.code());
 }
 
-// Only an exhausted memory is expected to throw, a std::exception. A cancelled thread
-// (pthread_cancel(3)) is unwound likewise, but must come out: `...` would catch that.
+// Runs a call. Only exhausted memory is expected to throw, and only a std::exception. A cancelled
+// thread (pthread_cancel(3)) is unwound like one that throws, but the unwinding must not be
+// stopped: `...` would catch it.
 template <typename Call>
 tokamak_code Guarded(const Call& call) {
   try {
     return Told(call());
   } catch (const std::bad_alloc&) {
-    LastError() = "out of memory";  // allocates nothing
+    LastError() = "out of memory";  // short enough to allocate nothing
     return TOKAMAK_RESOURCE_EXHAUSTED;
   } catch (const std::exception&) {
     LastError() = "internal error";

@@ -68,7 +68,7 @@ struct tokamak_cluster {
 
 struct tokamak_subscription {
   Subscription subscription;
-  std::deque<Event> events;        // did not fit
+  std::deque<Event> events;        // came, and did not fit
   std::vector<std::string> names;  // of the events returned last
 };
 
@@ -84,7 +84,7 @@ static_assert(TOKAMAK_ORIGIN_PULLED == static_cast<int>(tokamak::Origin::kPulled
 static_assert(TOKAMAK_NODE_SILENT == static_cast<int>(tokamak::NodeState::kSilent));
 static_assert(TOKAMAK_EVENT_REFUSED == static_cast<int>(tokamak::EventKind::kRefused));
 
-// NULL if there are none.
+// Bytes may be NULL if there are none.
 Status CheckBytes(const void* data, size_t size) { return size == 0 ? Status() : NoneNull(data); }
 
 Span<const uint8_t> BytesOf(const void* data, size_t size) { return {static_cast<const uint8_t*>(data), size}; }
@@ -114,7 +114,7 @@ tokamak_node_info ToC(const NodeInfo& node) {
   return c;
 }
 
-// `numbers`: this node's.
+// `numbers` are those of this node.
 tokamak_viewed_node ToC(const ViewedNode& node, const tokamak_node_number* numbers) {
   tokamak_viewed_node c{};
   c.info = ToC(node.info);
@@ -132,7 +132,7 @@ std::unique_ptr<tokamak_cluster> ToC(ClusterView view) {
   for (const ViewedNode& node : c->view.nodes) {
     for (const NodeNumber& number : node.numbers) c->numbers.push_back({number.name.c_str(), number.value, {}});
   }
-  size_t before = 0;  // of earlier nodes
+  size_t before = 0;  // numbers of earlier nodes
   for (const ViewedNode& node : c->view.nodes) {
     c->nodes.push_back(ToC(node, c->numbers.data() + before));
     before += node.numbers.size();
@@ -150,7 +150,7 @@ tokamak_event ToC(const Event& event) {
   return c;
 }
 
-// Reads those of a program that may know fewer or more.
+// Takes the options that this library knows from a program that may know fewer or more of them.
 template <typename Options>
 Status ReadOptions(const Options* given, Options* options) {
   *options = Options{};
@@ -348,7 +348,7 @@ tokamak_code tokamak_get_many(tokamak_client* client, const tokamak_id* ids, siz
     if (Status s = NoneNull(client); !s.ok()) return s;
     if (count == 0) return Status();
     if (Status s = NoneNull(ids, buffers); !s.ok()) return s;
-    // All memory is allocated before any output.
+    // All memory is allocated before the first output is written.
     std::vector<tokamak_buffer*> made;
     made.reserve(count);
     std::vector<Result<Buffer>> got = client->client.Get(IdsOf(ids, count), TimeoutOf(timeout));

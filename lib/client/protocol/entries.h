@@ -30,7 +30,7 @@ struct Outcome {
   }
 };
 
-// In the arena, in bytes; metadata follows data.
+// An object's place in the arena, in bytes; metadata follows data.
 struct Location {
   uint64_t offset = 0;
   uint64_t data_size = 0;
@@ -53,7 +53,7 @@ struct ObjectEntry {
   ObjectState state = ObjectState::kCreated;
   Origin origin = Origin::kCreatedHere;
   bool pinned_here = false;  // by a Prefetch with `pin`; one of the pins
-  std::string name = {};     // none if empty
+  std::string name = {};     // empty: none is kept
 
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
@@ -75,7 +75,7 @@ struct NodeEntry {
   std::string device;
   uint64_t incarnation = 0;
   uint64_t capacity = 0;  // bytes
-  bool is_this = false;   // the answering daemon's
+  bool is_this = false;   // true for the node of the daemon that answers
 
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
@@ -99,13 +99,13 @@ struct NumberEntry {
   }
 };
 
-// In a view of the cluster.
+// A node in a view of the cluster.
 struct ViewedEntry {
   NodeEntry node;
   NodeState state = NodeState::kAlive;
-  uint64_t unheard_microseconds = 0;  // since its answer, or the directory's news
-  std::string page;                   // "10.0.0.1:9464", HTTP; empty: unknown
-  std::vector<NumberEntry> numbers;   // empty: no answer
+  uint64_t unheard_microseconds = 0;  // since it answered, or the directory heard of it
+  std::string page;                   // its HTTP address, "10.0.0.1:9464"; empty: unknown
+  std::vector<NumberEntry> numbers;   // empty: it did not answer
 
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
@@ -136,7 +136,7 @@ struct EventEntry {
   }
 };
 
-// Borrows bytes and name: decoded, from the frame, which outlives it.
+// Borrows bytes and a name: those of a decoded one lie in the frame, which must outlive it.
 struct InlineObject {
   base::ObjectId id;
   absl::Span<const uint8_t> data;

@@ -19,7 +19,7 @@
 
 namespace tokamak::client {
 
-// Fields beyond their bounds are our own mistake.
+// Writes the fields that a message's Visit() lists. Fields beyond their bounds are our own mistake.
 class Encoder final {
  public:
   explicit Encoder(base::Writer& writer) : writer_(writer) {}
@@ -79,7 +79,7 @@ class Encoder final {
   base::Writer& writer_;
 };
 
-// ok() at the end: every field was legal.
+// Reads them back. ok() is true at the end if every field was legal.
 class Decoder final {
  public:
   explicit Decoder(absl::Span<const uint8_t> bytes) : reader_(bytes) {}
@@ -148,7 +148,7 @@ class Decoder final {
  private:
   void Require(bool legal) { legal_ = legal_ && legal; }
 
-  // Encoded size of an empty one.
+  // The encoded size of an empty T.
   template <typename T>
   static size_t LeastSize() {
     static const size_t size = [] {
@@ -180,17 +180,18 @@ std::vector<uint8_t> Encode(uint64_t request_id, const M& message) {
   return EndFrame(std::move(frame));
 }
 
-// `status` is not OK.
+// Makes the error reply to `request`. `status` must not be OK.
 std::vector<uint8_t> EncodeError(const Header& request, const absl::Status& status);
 
-// Checks a whole frame's. kInvalidArgument: not a frame of ours. Another version than kVersion is
-// returned, for the daemon's answer; only its header is to be read.
+// Checks and returns the header of a whole frame. kInvalidArgument: not a frame of ours. A header
+// of another version than kVersion is returned, so that the daemon can answer; nothing else of that
+// frame may be read.
 absl::StatusOr<Header> DecodeHeader(absl::Span<const uint8_t> frame);
 
 inline absl::Span<const uint8_t> BodyOf(absl::Span<const uint8_t> frame) { return frame.subspan(kHeaderSize); }
 
-// Decodes it after a header with M::kKind and OK. kInvalidArgument: malformed. Spans point into
-// `frame`.
+// Decodes the body of a frame whose header has M::kKind and OK. kInvalidArgument: malformed. Spans
+// in it point into `frame`.
 template <typename M>
 absl::StatusOr<M> DecodeBody(absl::Span<const uint8_t> frame) {
   M message;

@@ -14,7 +14,7 @@
 
 namespace tokamak::client {
 
-// Only a status.
+// A reply that is only a status.
 template <Kind kind>
 struct DoneReply {
   static constexpr uint16_t kKind = static_cast<uint16_t>(kind) | kReplyBit;
@@ -33,7 +33,7 @@ struct ReplyTo {
   static constexpr uint16_t kKind = static_cast<uint16_t>(kind) | kReplyBit;
 };
 
-// One for each object, in order.
+// An outcome for each object of the request, in order.
 template <Kind kind, size_t most>
 struct OutcomesReply : ReplyTo<kind> {
   std::vector<Outcome> outcomes;
@@ -55,7 +55,7 @@ struct ObjectRequest : Request<kind> {
 using AbortRequest = ObjectRequest<Kind::kAbort>;
 using DeleteRequest = ObjectRequest<Kind::kDelete>;
 using TouchRequest = ObjectRequest<Kind::kTouch>;
-using UnpinRequest = ObjectRequest<Kind::kUnpin>;  // ends Prefetch's
+using UnpinRequest = ObjectRequest<Kind::kUnpin>;  // ends Prefetch's pin
 
 // Confirmed: answered when the directory has accepted this content for its id; otherwise the object
 // is gone.
@@ -69,11 +69,11 @@ struct SealRequest : Request<Kind::kSeal> {
   }
 };
 
-// Has the arena's descriptors beside it: the first open for reading only; the second, for
+// The arena's descriptors come beside it: the first is open for reading only; the second, sent for
 // Access::kReadAndCreate alone, for reading and writing.
 struct WelcomeReply : ReplyTo<Kind::kHello> {
   uint64_t arena_size = 0;  // bytes to map
-  uint64_t capacity = 0;    // bytes for all objects
+  uint64_t capacity = 0;    // bytes that all objects may take together
   uint64_t incarnation = 0;
   std::string node;
   template <typename M, typename V>
@@ -84,12 +84,12 @@ struct WelcomeReply : ReplyTo<Kind::kHello> {
     v.Text(m.node, kMaxName);
   }
 };
-// The first frame. Another version's header is answered with FailedPrecondition.
+// The first frame of a connection. A header of another version is answered with FailedPrecondition.
 struct HelloRequest : Request<Kind::kHello> {
   using Reply = WelcomeReply;
   Access access = Access::kReadAndCreate;
-  std::string name;    // for logs
-  uint64_t quota = 0;  // most bytes held, unsealed and pinned together; 0: no bound of its own
+  std::string name;    // of the client, for logs
+  uint64_t quota = 0;  // most bytes that it may hold, unsealed and pinned together; 0: no bound of its own
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
     v.Enum(m.access);
@@ -110,8 +110,8 @@ struct CreateRequest : Request<Kind::kCreate> {
   base::ObjectId id;
   uint64_t data_size = 0;
   uint64_t metadata_size = 0;
-  uint64_t timeout_microseconds = 0;  // of the wait for room
-  bool confirmed = false;             // asks the directory first whether the id is free
+  uint64_t timeout_microseconds = 0;  // longest wait for room
+  bool confirmed = false;             // the directory is asked first whether the id is free
   std::string name;                   // kept with it; empty: none
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
@@ -125,13 +125,13 @@ struct CreateRequest : Request<Kind::kCreate> {
 };
 
 using CreateAndSealReply = OutcomesReply<Kind::kCreateAndSeal, kMaxIds>;
-// Copied into the arena by the daemon, at most kMaxInlineBytes together, without names. A name that
-// is not its id's: none is put.
+// Small objects, which the daemon copies into the arena: at most kMaxInlineBytes together, not
+// counting names. If one has a name that is not its id's, none is put.
 struct CreateAndSealRequest : Request<Kind::kCreateAndSeal> {
   using Reply = CreateAndSealReply;
   std::vector<InlineObject> objects;
-  uint64_t timeout_microseconds = 0;  // of the wait for room, for all
-  bool confirmed = false;             // as in SealRequest, each
+  uint64_t timeout_microseconds = 0;  // longest wait for room, for all together
+  bool confirmed = false;             // as in SealRequest, for each object
   // True: all or none, at once, not confirmed; an error gives the reason.
   bool together = false;
   template <typename M, typename V>
@@ -143,7 +143,7 @@ struct CreateAndSealRequest : Request<Kind::kCreateAndSeal> {
   }
 };
 
-// Pinned for this connection if OK.
+// An object of a get: pinned for this connection if the outcome is OK.
 struct GetEntry {
   Outcome outcome;
   Location location;
@@ -175,8 +175,8 @@ struct GetRequest : Request<Kind::kGet> {
 };
 
 using PrefetchReply = OutcomesReply<Kind::kPrefetch, kMaxIds>;
-// As Get, but pins for nobody. With `pin` each stays on this node until an Unpin or its deletion,
-// even after this connection.
+// As Get, but pins the objects for nobody. With `pin` each stays on this node until an Unpin or its
+// deletion, even after this connection.
 struct PrefetchRequest : Request<Kind::kPrefetch> {
   using Reply = PrefetchReply;
   uint64_t timeout_microseconds = 0;
@@ -191,7 +191,7 @@ struct PrefetchRequest : Request<Kind::kPrefetch> {
 };
 
 using PushReply = OutcomesReply<Kind::kPush, kMaxPushed>;
-// Makes another node pull them.
+// Makes another node pull the objects.
 struct PushRequest : Request<Kind::kPush> {
   using Reply = PushReply;
   uint64_t timeout_microseconds = 0;
@@ -207,14 +207,14 @@ struct PushRequest : Request<Kind::kPush> {
 
 struct ProgressReply : ReplyTo<Kind::kProgress> {
   uint64_t moved = 0;  // bytes, with metadata
-  uint64_t total = 0;  // 0: none moves yet
+  uint64_t total = 0;  // 0: no byte is moving yet
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
     v.Integer(m.moved);
     v.Integer(m.total);
   }
 };
-// Progress of a pull to this node. kNotFound: none.
+// Progress of the pull of an object to this node. kNotFound: there is none.
 struct ProgressRequest : ObjectRequest<Kind::kProgress> {
   using Reply = ProgressReply;
 };
@@ -228,7 +228,7 @@ struct CancelRequest : Request<Kind::kCancel> {
   }
 };
 
-// Gives back one pin for each listing.
+// Gives back one pin for each time that an id is listed.
 struct ReleaseRequest : Request<Kind::kRelease> {
   std::vector<base::ObjectId> ids;
   template <typename M, typename V>
@@ -339,8 +339,8 @@ struct WaitRequest : Request<Kind::kWait> {
   }
 };
 
-// Events follow the reply, until the connection ends. With `existing` first the sealed objects,
-// each once, as if sealed now; further events keep their order.
+// Events follow the reply, until the connection ends. With `existing` they begin with the sealed
+// objects, each once, as if it were sealed now; further events keep their order meanwhile.
 struct SubscribeRequest : Request<Kind::kSubscribe> {
   bool existing = false;
   template <typename M, typename V>
@@ -351,7 +351,7 @@ struct SubscribeRequest : Request<Kind::kSubscribe> {
 struct EventsNotification {
   static constexpr uint16_t kKind = static_cast<uint16_t>(Kind::kEvents);
   uint64_t dropped = 0;  // events left out before these, as the client did not keep up
-  // True if these complete what existed at the Subscribe, if asked for.
+  // True if these events complete what existed at the Subscribe, if that was asked for.
   bool caught_up = true;
   std::vector<EventEntry> events;
   template <typename M, typename V>
@@ -376,7 +376,7 @@ struct NodesRequest : Request<Kind::kNodes> {
 };
 
 struct ClusterReply : ReplyTo<Kind::kCluster> {
-  bool located = false;            // the directory answered; otherwise its last answer
+  bool located = false;            // the directory answered; otherwise these are the nodes of its last answer
   std::vector<ViewedEntry> nodes;  // by name
   bool more = false;               // continue after the last
   template <typename M, typename V>
@@ -386,10 +386,10 @@ struct ClusterReply : ReplyTo<Kind::kCluster> {
     v.Bool(m.more);
   }
 };
-// Every node's own numbers. Up to some two seconds if one does not answer.
+// All nodes, each with its own numbers. Takes up to some two seconds if one does not answer.
 struct ClusterRequest : Request<Kind::kCluster> {
   using Reply = ClusterReply;
-  std::string after;  // a name, excluded; empty: from the first
+  std::string after;  // a name: starts behind it; empty: with the first
   template <typename M, typename V>
   static void Visit(M& m, V& v) {
     v.Text(m.after, kMaxName);
@@ -398,7 +398,7 @@ struct ClusterRequest : Request<Kind::kCluster> {
 
 struct NodeStatsReply : ReplyTo<Kind::kNodeStats> {
   std::string node;
-  std::string device;  // the daemon's
+  std::string device;  // that the daemon uses
   std::vector<NumberEntry> numbers;
   template <typename M, typename V>
   static void Visit(M& m, V& v) {

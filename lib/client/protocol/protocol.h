@@ -1,11 +1,12 @@
 // The rules between a client and its daemon on the Unix socket: the header, the kinds, the bounds.
 //
-// A frame is one Header and one body, little-endian, drawn in docs/client-protocol.md. Each request
-// has one reply of its kind, in any order, matched by request id; none with id 0 (Release and Abort
-// of a dropped buffer, Cancel). messages.h has the bodies, frame.h the encoding.
+// A frame is one Header and one body, little-endian, drawn in docs/client-protocol.md. A request is
+// answered by one reply of its own kind, in any order, matched by request id; with id 0 it is not
+// answered (Release and Abort of a dropped buffer, Cancel). messages.h has the bodies, frame.h the
+// encoding.
 //
-// Object bytes do not travel: both sides map the arena. A frame beyond a bound is malformed, and
-// ends its client's connection.
+// Object bytes do not travel: both sides map the arena. Bounds are part of the format: a frame that
+// breaks one is malformed, and the daemon ends its client's connection.
 #pragma once
 
 #include <cstdint>
@@ -21,18 +22,18 @@ constexpr uint16_t kVersion = 5;
 
 constexpr size_t kMaxBody = 1024 * 1024;       // bytes behind a header
 constexpr size_t kMaxInlineBytes = 64 * 1024;  // data and metadata of a CreateAndSeal's objects together
-constexpr size_t kMaxIds = 2048;               // in a request
-constexpr size_t kMaxPushed = 256;             // in a Push
-constexpr size_t kMaxListed = 1024;            // in a List reply
-constexpr size_t kMaxEvents = 1024;            // in a notification
+constexpr size_t kMaxIds = 2048;               // objects of a request
+constexpr size_t kMaxPushed = 256;             // objects of a Push
+constexpr size_t kMaxListed = 1024;            // objects of a List reply
+constexpr size_t kMaxEvents = 1024;            // events of a notification
 constexpr size_t kMaxNodes = 1024;             // in a Nodes reply
 constexpr size_t kMaxHolders = 64;             // of one object
 constexpr size_t kMaxNumbers = 1024;           // in a NodeStats reply
 constexpr size_t kMaxViewed = 128;             // nodes in a Cluster reply
-constexpr size_t kMaxNumbersOfNode = 48;       // each of these
-constexpr size_t kMaxName = 128;               // bytes; a node's, device's or number's
+constexpr size_t kMaxNumbersOfNode = 48;       // of each of these
+constexpr size_t kMaxName = 128;               // bytes of a node's, device's or number's name
 constexpr size_t kMaxObjectName = 255;         // bytes
-constexpr size_t kMaxAddress = 128;            // bytes; a node's
+constexpr size_t kMaxAddress = 128;            // bytes of a node's address
 constexpr size_t kMaxErrorText = 400;          // bytes; a longer one is cut
 constexpr uint64_t kMaxTimeoutMicroseconds = uint64_t{24} * 3600 * 1'000'000;
 
@@ -86,8 +87,8 @@ struct Header {
 constexpr size_t kHeaderSize = 24;
 static_assert(sizeof(Header) == kHeaderSize, "the wire format has no holes");
 
-// As on the wire. The values are those of transport::Protocol, store::State, store::Origin,
-// store::Event::Kind and node::NodeState.
+// Programs see these enums as they are on the wire. The values are those of transport::Protocol,
+// store::State, store::Origin, store::Event::Kind and node::NodeState.
 using tokamak::Access;
 using tokamak::EventKind;
 using tokamak::NodeState;

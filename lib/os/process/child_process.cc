@@ -24,7 +24,8 @@ extern "C" {
 namespace tokamak::os {
 namespace {
 
-// Made before the fork, after which a threaded program's child may not even allocate.
+// The child's data, all made before the fork: after it the child of a threaded program may not even
+// allocate.
 struct Plan {
   std::string program;
   std::vector<char*> argv;
@@ -66,12 +67,12 @@ std::vector<std::string> Environment(const std::vector<std::pair<std::string, st
   return variables;
 }
 
-// Becomes the program, or sends the parent the errno.
+// Runs in the child: becomes the program, or sends the parent the errno.
 [[noreturn]] void Become(const Plan& plan) {
   if (plan.own_group) setpgid(0, 0);
   if (plan.die_with_parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    if (getppid() != plan.parent) _exit(1);  // it ended before that
+    if (getppid() != plan.parent) _exit(1);  // it ended before that call
   }
   struct sigaction standard = {};
   standard.sa_handler = SIG_DFL;
@@ -142,7 +143,7 @@ absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(const ChildOpt
   plan.die_with_parent = options.die_with_parent;
   plan.parent = getpid();
 
-  // No handler of ours may run in the child.
+  // A signal must not run a handler of ours in the child.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -209,14 +210,14 @@ bool ChildProcess::EndsWithin(base::Duration wait) {
   }
 }
 
-// Before Reap only: later the number may be another process's.
+// Only before Reap: afterwards the number may be another process's.
 void ChildProcess::Kill(int signal) { kill(own_group_ ? -pid_ : pid_, signal); }
 
 void ChildProcess::Reap() {
   if (reaped_) return;
   siginfo_t info = {};
   while (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT) < 0) PCHECK(errno == EINTR) << "waitid";
-  if (own_group_ && !detached_) Kill(SIGKILL);  // the rest of the group
+  if (own_group_ && !detached_) Kill(SIGKILL);  // kills the rest of the group
   while (waitpid(pid_, nullptr, 0) < 0) PCHECK(errno == EINTR) << "waitpid";
   if (info.si_code == CLD_EXITED) {
     status_.code = info.si_status;

@@ -1,8 +1,8 @@
 // ChildProcess is a program that we started: it is watched through a descriptor, asked to end and
 // then killed, and never left behind by accident.
 //
-// With a process group of its own, its children end with it.
-// Thread rule: one at a time; Start from any thread.
+// With a process group of its own, the program's own children end with it.
+// Thread rule: one thread at a time; Start from any thread.
 #pragma once
 
 #include <sys/types.h>
@@ -21,10 +21,10 @@ namespace tokamak::os {
 
 struct ChildOptions {
   std::vector<std::string> argv;                                 // the program first: a path, or a name in PATH
-  std::vector<std::pair<std::string, std::string>> environment;  // added to ours, or replacing
+  std::vector<std::pair<std::string, std::string>> environment;  // added to ours, or replacing variables of ours
   std::string output;  // file that standard output and error append to; empty: ours
   bool own_group = true;
-  // True to kill it when the thread that started it ends.
+  // True to kill it when the thread that started it ends, however that happens.
   bool die_with_parent = false;
 };
 
@@ -37,33 +37,35 @@ struct ExitStatus {
 
 class ChildProcess final {
  public:
-  // Starts it without standard input and blocked signals. kNotFound: no such program; other errors
-  // name the failed step.
+  // Starts the program, with an empty standard input and no signal blocked. kNotFound: no such
+  // program; other errors name the failed step.
   static absl::StatusOr<std::unique_ptr<ChildProcess>> Start(const ChildOptions& options);
 
-  // Kills it and its group, unless detached or waited for.
+  // Kills the program and its group, unless it was detached or waited for.
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
   pid_t pid() const { return pid_; }
 
-  // Readable at its end. Valid while this lives.
+  // Readable once the program has ended. Valid while this lives.
   int descriptor() const { return descriptor_.get(); }
 
-  // Does not wait.
+  // True if the program has not ended yet. Does not wait.
   bool running();
 
-  // Includes its own group. kFailedPrecondition: it has ended.
+  // Sends a signal to the program, and to its own group if it has one. kFailedPrecondition: it has
+  // ended.
   absl::Status Signal(int signal);
 
-  // Waits up to `deadline` (kDeadlineExceeded), and kills the rest of its group.
+  // Waits up to `deadline` (kDeadlineExceeded) for the program's end, and kills the rest of its
+  // group.
   absl::StatusOr<ExitStatus> Wait(base::Duration deadline);
 
-  // Sends SIGTERM, and after `grace` SIGKILL. Returns its end, even an earlier one.
+  // Sends SIGTERM, and SIGKILL after `grace`. Returns how it ended, even if that was before.
   ExitStatus Stop(base::Duration grace);
 
-  // Lets it run on. This object may be dropped.
+  // Lets the program run until it ends by itself. This object may be dropped.
   void Detach() { detached_ = true; }
 
  private:

@@ -15,7 +15,7 @@ void CountFork() { forks.fetch_add(1, std::memory_order_relaxed); }
 
 uint64_t ForkCount() {
   static const int registered = pthread_atfork(nullptr, nullptr, &CountFork);
-  static_cast<void>(registered);  // without memory, forks go unnoticed
+  static_cast<void>(registered);  // without memory for it, forks go unnoticed
   return forks.load(std::memory_order_relaxed);
 }
 

@@ -28,14 +28,14 @@ ProcessWatch::ProcessWatch(EpollLoop& loop, FileDescriptor process, std::functio
     : process_(std::move(process)),
       ended_(std::make_shared<const std::function<void()>>(std::move(ended))),
       watch_(loop.Watch(process_.get(), EPOLLIN, [this](uint32_t) {
-        const auto handler = ended_;  // may drop this
+        const auto handler = ended_;  // a copy: it may drop this
         watch_.Reset();
         (*handler)();
       })) {}
 
 bool ProcessWatch::running() const {
   pollfd polled = {process_.get(), POLLIN, 0};
-  return poll(&polled, 1, 0) != 1;  // an error is no end
+  return poll(&polled, 1, 0) != 1;  // an error does not show that the process ended
 }
 
 }  // namespace tokamak::os

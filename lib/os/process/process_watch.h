@@ -1,7 +1,7 @@
 // ProcessWatch notices the end of a process that need not be our child.
 //
-// An ended process never writes to shared memory again; mappings of forked children, and
-// descriptors given away, are not noticed.
+// A process that has ended never writes to shared memory again. Mappings of its forked children,
+// and descriptors that it gave away, are not noticed.
 // Thread rule: the loop's thread.
 #pragma once
 
@@ -19,11 +19,11 @@ namespace tokamak::os {
 class ProcessWatch final {
  public:
   // `ended` runs once, in a task of its own, and may drop the watch. kNotFound: it has ended
-  // already. Other errors: it cannot be watched (its number is 0, as for one that our pid namespace
-  // does not show; no descriptor is left).
+  // already. Other errors: it cannot be watched (our pid namespace does not show it, so that its
+  // number is 0 here; no descriptor is left).
   static absl::StatusOr<std::unique_ptr<ProcessWatch>> Start(EpollLoop& loop, pid_t pid, std::function<void()> ended);
 
-  // Returns false if it has ended, without the loop's help; true if unknown.
+  // Returns false if it has ended, without the loop's help; true if that cannot be found out.
   bool running() const;
 
   ProcessWatch(const ProcessWatch&) = delete;

@@ -7,10 +7,10 @@
 
 namespace tokamak::os {
 
-// As sched_setaffinity's own bound.
+// The most processors that are looked at: sched_setaffinity's own bound.
 constexpr int kMostProcessors = 1024;
 
-// Parses "0-3,8,10-11", in order, without malformed parts.
+// Parses the kernel's notation, "0-3,8,10-11", in order; malformed parts are left out.
 std::vector<int> ParseProcessors(absl::string_view list);
 
 std::vector<int> AllowedProcessors();

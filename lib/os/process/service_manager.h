@@ -1,8 +1,8 @@
 // ServiceManager reports the state of this process, ready, reloading, stopping or alive, to systemd
 // or another service manager. It speaks the protocol of sd_notify(3): one datagram for each report.
 //
-// Without NOTIFY_SOCKET, none. It never waits: an undeliverable report is lost. Thread rule: one
-// thread.
+// Without NOTIFY_SOCKET it sends no reports. It never waits: a report that cannot be delivered is
+// lost. Thread rule: one thread.
 #pragma once
 
 #include <string>
@@ -25,17 +25,18 @@ class ServiceManager final {
   void Reloading();  // until the next Ready
   void Stopping(const std::string& status);
 
-  // Reports, twice in each watchdog() time, that `loop` turns. No effect without a watchdog.
+  // Reports from now on, twice in each watchdog() time, that `loop` turns. No effect without a
+  // watchdog.
   void KeepAlive(base::EventLoop& loop);
 
-  // Returns the time without a report before the manager ends us; zero: for ever.
+  // Returns the time without a report after which the manager ends us; zero: never.
   base::Duration watchdog() const { return watchdog_; }
 
  private:
   void Say(const std::string& words);
   void Turn(base::EventLoop& loop);
 
-  std::string address_;  // of a Unix socket; '@' first: abstract; empty: none
+  std::string address_;  // of a Unix socket; '@' first: an abstract one; empty: no manager
   FileDescriptor socket_;
   base::Duration watchdog_;
   base::Timer turn_;

@@ -5,10 +5,11 @@
 
 namespace tokamak::os {
 
-// Returns it mostly without its domain; empty if there is none.
+// Returns the kernel's name, mostly without its domain; empty if it has none.
 std::string HostName();
 
-// Returns it with its domain, by the resolver (`hostname -f`); empty if unknown. May take seconds.
+// Returns the name with its domain, from the resolver (`hostname -f`); empty if it knows none. May
+// take seconds.
 std::string WholeHostName();
 
 }  // namespace tokamak::os

@@ -37,7 +37,7 @@ absl::StatusOr<NameLookup::Addresses> Ask(const std::string& host, int flags) {
 
 }  // namespace
 
-// With threads, which may outlive us.
+// Shared with the threads, which may outlive us.
 struct NameLookup::Shared {
   struct Found {
     std::string host;
@@ -45,7 +45,7 @@ struct NameLookup::Shared {
   };
   base::Mutex mutex;
   std::vector<Found> found ABSL_GUARDED_BY(mutex);
-  base::Signal* signal ABSL_GUARDED_BY(mutex) = nullptr;  // null: results are unwanted
+  base::Signal* signal ABSL_GUARDED_BY(mutex) = nullptr;  // null: the results are no longer wanted
 };
 
 struct NameLookup::Waiter final : base::Handle {

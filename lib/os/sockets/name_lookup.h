@@ -1,7 +1,8 @@
 // NameLookup asks the system's resolver (getaddrinfo(3): /etc/hosts, DNS) for the addresses of a
 // host, on threads of its own, since an answer may take seconds.
 //
-// Requests for a name under way share one answer. An address needs no thread.
+// Requests for a name that is being looked up share one answer. An address in place of a name needs
+// no thread.
 // Law: see lib/base/handle.h. A look-up outlives its handles and this object: getaddrinfo cannot be
 // stopped.
 // Bounds: kMaxLookups run at once (kResourceExhausted); kMaxAddresses of one host are returned.
@@ -31,13 +32,13 @@ class NameLookup final {
   using Addresses = std::vector<std::string>;
   using Callback = std::function<void(absl::StatusOr<Addresses>)>;
 
-  // `loop` outlives it.
+  // `loop` must outlive it.
   explicit NameLookup(base::EventLoop& loop);
   ~NameLookup();
   NameLookup(const NameLookup&) = delete;
   NameLookup& operator=(const NameLookup&) = delete;
 
-  // kUnavailable: the text says why. Without a deadline: drop the handle.
+  // kUnavailable: the text says why the name has no address. There is no deadline: drop the handle.
   [[nodiscard]] base::Pending Lookup(const std::string& host, Callback done);
 
  private:

@@ -10,7 +10,7 @@ void PassedDescriptors::Attach(absl::Span<const int> descriptors, msghdr* messag
   CHECK(!descriptors.empty());
   CHECK_LE(descriptors.size(), kMaxDescriptors);
   const size_t size = descriptors.size() * sizeof(int);
-  // Padding included, as it is sent.
+  // Clears the padding, too: it is sent.
   std::memset(control_, 0, sizeof(control_));
   message->msg_control = control_;
   message->msg_controllen = CMSG_SPACE(size);
@@ -39,7 +39,7 @@ absl::Status PassedDescriptors::Take(msghdr* message, std::vector<FileDescriptor
     }
   }
   if ((message->msg_flags & MSG_CTRUNC) == 0) return absl::OkStatus();
-  // The message had room, so the process has none.
+  // There was room in the message, so the process lacks descriptors.
   if (came < kMaxDescriptors) {
     return absl::ResourceExhaustedError(
         "this process has no descriptors left for those that the other side sent: close some, or raise its limit "

@@ -1,6 +1,7 @@
 // PassedDescriptors passes descriptors with a message on a Unix socket (unix(7), SCM_RIGHTS).
 //
-// One for each message, whose control part it holds: it outlives the call. Thread rule: none.
+// One object serves one message, sent or received. It holds the message's control part, so it must
+// outlive the call. Thread rule: none.
 #pragma once
 
 #include <sys/socket.h>
@@ -18,14 +19,16 @@ constexpr size_t kMaxDescriptors = 4;  // with one message
 
 class PassedDescriptors final {
  public:
-  // Adds, before sendmsg(), one to kMaxDescriptors, which stay open here.
+  // Called before sendmsg(): sends `descriptors`, one to kMaxDescriptors, with `message`. They stay
+  // open here.
   void Attach(absl::Span<const int> descriptors, msghdr* message);
 
-  // Makes room, before recvmsg() (with MSG_CMSG_CLOEXEC).
+  // Called before recvmsg() (with MSG_CMSG_CLOEXEC): makes room for descriptors of `message`.
   void Expect(msghdr* message);
 
-  // Adds, after recvmsg(), all that came; with an error the kernel closed the others.
-  // kInvalidArgument: more than kMaxDescriptors. kResourceExhausted: this process may have no more.
+  // Called after recvmsg(): adds all that came, even with an error, when the kernel closed the
+  // others. kInvalidArgument: more than kMaxDescriptors. kResourceExhausted: this process may have
+  // no more.
   static absl::Status Take(msghdr* message, std::vector<FileDescriptor>* descriptors);
 
  private:

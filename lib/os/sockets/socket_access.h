@@ -7,7 +7,7 @@ namespace tokamak::os {
 
 enum class SocketAccess : uint8_t {
   kUser,   // this user's programs: 0600
-  kGroup,  // its group's as well: 0660
+  kGroup,  // those of its group as well: 0660
 };
 
 }  // namespace tokamak::os

@@ -57,14 +57,14 @@ int ConnectTo(const FileDescriptor& socket, const sockaddr_un& address) {
   return connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
 }
 
-// Removes a dead process's socket.
+// Removes a socket that a dead process left at `path`.
 absl::Status RemoveStale(const std::string& path, const sockaddr_un& address) {
   struct stat file;
   if (lstat(path.c_str(), &file) != 0) return absl::OkStatus();
   if (!S_ISSOCK(file.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(path, " exists and is no socket: choose another path"));
   }
-  // A process without a lock may listen.
+  // A program that takes no lock may listen there.
   const FileDescriptor probe = NewSocket(SOCK_NONBLOCK);
   if (ConnectTo(probe, address) == 0 || errno == EAGAIN) return InUse(path);
   if (unlink(path.c_str()) != 0 && errno != ENOENT) return SystemError(absl::StrCat("cannot replace ", path));
@@ -82,7 +82,7 @@ absl::StatusOr<FileDescriptor> LockSocketPath(const std::string& path) {
       if (errno == EINTR) continue;
       return errno == EWOULDBLOCK ? InUse(path) : SystemError(absl::StrCat("cannot lock ", LockPath(path)));
     }
-    // Removed between our two calls, it locks nothing.
+    // Its last holder may have removed it between our two calls: then it locks nothing.
     struct stat held, named;
     if (fstat(lock.get(), &held) != 0) return SystemError("fstat");
     if (stat(LockPath(path).c_str(), &named) == 0 && held.st_ino == named.st_ino) return lock;
@@ -99,9 +99,9 @@ absl::StatusOr<FileDescriptor> BindSocketPath(const std::string& path, int most_
       bind(socket.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof(*address)) != 0) {
     return CannotMake(path, errno);
   }
-  // Widened afterwards: bind's mode is narrowed by the umask, for a service its user alone. Another
-  // user who may write in the folder may have put a link there meanwhile: its target is not ours to
-  // open.
+  // Widened afterwards: in bind the umask narrows the mode, for a service to its user alone.
+  // Another user who may write in the folder may have put a link there meanwhile: its target is not
+  // ours to open.
   const bool shared = access == SocketAccess::kUser ||
                       fchmodat(AT_FDCWD, path.c_str(), kMode | S_IRGRP | S_IWGRP, AT_SYMLINK_NOFOLLOW) == 0;
   if (!shared || listen(socket.get(), most_waiting) != 0) {

@@ -1,7 +1,7 @@
 // The path of a Unix socket in the file system: its lock, and files left by dead processes.
 //
-// The lock beside it shows whether its owner lives: death gives it up, and two that start at once
-// cannot take each other for dead.
+// A lock beside the path shows whether its owner lives: a process cannot die without giving it up,
+// and two that start at once cannot both take each other for dead.
 #pragma once
 
 #include <sys/types.h>
@@ -15,18 +15,21 @@
 
 namespace tokamak::os {
 
-// Locks until the descriptor is closed. kAlreadyExists: another process has it.
+// Takes the lock of `path`, held until the descriptor is closed. kAlreadyExists: another process
+// has it.
 absl::StatusOr<FileDescriptor> LockSocketPath(const std::string& path);
 
-// Returns a non-blocking listener, replacing a dead one. For the lock's holder. kAlreadyExists: a
-// process without a lock listens there. kInvalidArgument: no path for a socket.
+// Returns a non-blocking socket that listens at `path`, replacing a dead one. For the lock's
+// holder. kAlreadyExists: a process without a lock listens there. kInvalidArgument: no path for a
+// socket.
 absl::StatusOr<FileDescriptor> BindSocketPath(const std::string& path, int most_waiting, SocketAccess access);
 
-// Connects. kNotFound: no such path. kPermissionDenied. kUnavailable: nobody listens there, or
-// accepted within `deadline`. kResourceExhausted: this process may have no more descriptors.
+// Returns a socket that is connected to the listener at `path`. kNotFound: no such path.
+// kPermissionDenied. kUnavailable: nobody listens there, or nobody accepted within `deadline`.
+// kResourceExhausted: this process may have no more descriptors.
 absl::StatusOr<FileDescriptor> ConnectSocketPath(const std::string& path, base::Duration deadline);
 
-// Returns 0 without such a path.
+// Returns the inode of `path`; 0 if there is none.
 ino_t SocketFileInode(const std::string& path);
 
 // For the lock's holder.

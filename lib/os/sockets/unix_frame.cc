@@ -72,7 +72,7 @@ bool FrameAssembler::Next(Frame* frame) {
   bad_ = length > kMaxFrame || count > kMaxDescriptors;
   if (bad_) return false;
   if (held() < kHeaderSize + length) {
-    // Descriptors beyond earlier frames' are this one's.
+    // All descriptors beyond those of earlier frames belong to this one.
     bad_ = descriptors_.size() > count;
     return false;
   }
@@ -87,7 +87,7 @@ bool FrameAssembler::Next(Frame* frame) {
   return true;
 }
 
-// For a read of reasonable size, and a begun frame's rest.
+// Makes room for a read of reasonable size, and for the rest of a frame that has begun.
 void FrameAssembler::MakeRoom() {
   if (held() == 0) {
     begin_ = end_ = 0;

@@ -3,8 +3,8 @@
 //
 // frame   length 3 | descriptors 1 | body          all little-endian
 //
-// The second field counts the frame's descriptors, to assign them to one of several frames. The
-// stream is untrusted: everything is bounded and checked.
+// The second field counts the frame's descriptors, so that a reader of several frames can assign
+// them. The stream is untrusted: everything is bounded and checked.
 // Thread rule: each object belongs to one stream and one thread.
 #pragma once
 
@@ -30,16 +30,16 @@ struct Frame {
 
 class FrameAssembler final {
  public:
-  // Reads once. Returns true if any bytes came, false if there are none now; with `may_wait` only
-  // after the socket's own time-out, if any. kUnavailable: the other side ended. kInvalidArgument:
-  // it broke the format. kResourceExhausted: some descriptors came, and this process may have no
-  // more.
+  // Reads once. Returns true if any bytes came, false if there are none now; with `may_wait` it
+  // returns false only after the socket's own time-out, if it has one. kUnavailable: the other side
+  // ended. kInvalidArgument: it broke the format. kResourceExhausted: some descriptors came, and
+  // this process may have no more.
   absl::StatusOr<bool> ReadSome(int fd, bool may_wait = false);
 
-  // Returns false without a whole frame.
+  // Takes out the next frame. Returns false if no whole one is there.
   bool Next(Frame* frame);
 
-  // True once the stream is malformed: no more frames come.
+  // True once the stream is malformed: no more frames come out of it.
   bool bad() const { return bad_; }
 
   // Bytes of the buffer, free ones included.
@@ -48,13 +48,13 @@ class FrameAssembler final {
 
  private:
   static constexpr size_t kReadSize = 64 * 1024;
-  static constexpr size_t kKeptSize = 4 * kReadSize;  // a larger empty buffer is freed
+  static constexpr size_t kKeptSize = 4 * kReadSize;  // a larger buffer is freed once it is empty
 
   size_t held() const { return end_ - begin_; }
   void MakeRoom();
 
   std::vector<uint8_t> bytes_;
-  size_t begin_ = 0;  // bytes_[begin_, end_) are held
+  size_t begin_ = 0;  // bytes_[begin_, end_) came and were not taken out
   size_t end_ = 0;
   std::vector<FileDescriptor> descriptors_;
   bool bad_ = false;
@@ -62,8 +62,9 @@ class FrameAssembler final {
 
 class FrameQueue final {
  public:
-  // Copies both: `descriptors` may be closed. Fails, adding nothing, without free descriptors.
-  // body.size() <= kMaxFrame, descriptors.size() <= kMaxDescriptors.
+  // Adds a frame. Copies both: `descriptors` may be closed afterwards. Fails, adding nothing, if
+  // the process has no descriptors left. body.size() <= kMaxFrame, descriptors.size() <=
+  // kMaxDescriptors.
   absl::Status Add(absl::Span<const uint8_t> body, absl::Span<const int> descriptors);
 
   // Sends what the socket takes; never waits. Returns true when all has left. kUnavailable: the
@@ -78,9 +79,9 @@ class FrameQueue final {
   void Shrink();
 
  private:
-  static constexpr size_t kKeptSize = 256 * 1024;  // a larger empty buffer is freed
+  static constexpr size_t kKeptSize = 256 * 1024;  // a larger buffer is freed once it is empty
 
-  // Leave with their frame's first byte.
+  // Descriptors leave with the first byte of their frame.
   struct Attached {
     uint64_t position;  // in the stream
     std::vector<FileDescriptor> descriptors;

@@ -16,7 +16,7 @@ namespace tokamak::os {
 namespace {
 
 constexpr int kAcceptsPerTurn = 16;
-// The pause of a process without free descriptors.
+// How long a process without free descriptors waits before it tries again.
 constexpr base::Duration kAcceptRetry = base::Milliseconds(100);
 
 class DeadlineClock final {
@@ -28,7 +28,8 @@ class DeadlineClock final {
     return base::Nanoseconds(std::max<int64_t>(0, std::chrono::nanoseconds(end_ - Clock::now()).count()));
   }
 
-  // Returns false at the deadline; true, and sets `interrupted`, when `interrupt` is readable.
+  // Waits for an event on `fd`; returns false at the deadline. Returns true, too, and sets
+  // `interrupted`, when `interrupt` is readable.
   bool Await(int fd, short events, int interrupt = -1, bool* interrupted = nullptr) const {
     for (;;) {
       const int64_t left = this->left().nanoseconds();
@@ -38,7 +39,7 @@ class DeadlineClock final {
       if (ready > 0 && interrupted != nullptr) *interrupted = polled[1].revents != 0;
       if (ready > 0) return true;
       if (ready == 0) return false;
-      if (errno != EINTR) return true;  // the next call on `fd` reports it
+      if (errno != EINTR) return true;  // the next call on `fd` reports the error
     }
   }
 
@@ -82,7 +83,7 @@ void UnixConnection::Send(absl::Span<const uint8_t> body, absl::Span<const int> 
 
 void UnixConnection::OnEvents(uint32_t events) {
   if ((events & EPOLLOUT) != 0) Flush();
-  // New events, also the end, wait behind frames.
+  // While frames wait for their turn, new events, even the end, wait behind them.
   if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && !ended_ && !more_frames_.armed()) Read();
 }
 
@@ -125,7 +126,7 @@ void UnixConnection::Flush() {
   if (ended_) return;
   const absl::StatusOr<bool> flushed = queue_.Flush(socket_.get());
   if (absl::IsUnavailable(flushed.status())) {
-    deaf_ = true;  // it may have sent more before: read to the end
+    deaf_ = true;  // it may have sent more before it went: reading on comes to its end
     queue_.Clear();
   } else if (!flushed.ok()) {
     return End(flushed.status());
@@ -150,7 +151,7 @@ void UnixConnection::End(const absl::Status& why) {
   flush_.Cancel();
   more_frames_.Cancel();
   end_ = loop_.Post([this, why] {
-    const std::shared_ptr<const Handlers> handlers = handlers_;  // may drop this
+    const std::shared_ptr<const Handlers> handlers = handlers_;  // the handler may drop this
     handlers->on_end(why);
   });
 }
@@ -275,7 +276,7 @@ absl::Status UnixSocket::SendQueue(base::Duration deadline) {
   }
 }
 
-// True if something came.
+// Returns true if something came while it spun.
 absl::StatusOr<bool> UnixSocket::Spin(base::Duration deadline) {
   const DeadlineClock clock(std::min(spin_, deadline));
   absl::StatusOr<bool> read = false;
@@ -283,7 +284,7 @@ absl::StatusOr<bool> UnixSocket::Spin(base::Duration deadline) {
   return read;
 }
 
-// Far from the deadline, without an `interrupt`, one system call waits and reads.
+// Far from the deadline one system call waits and reads, unless there is an `interrupt` to watch.
 absl::StatusOr<Frame> UnixSocket::Receive(base::Duration deadline, int interrupt) {
   const DeadlineClock clock(deadline);
   Frame frame;

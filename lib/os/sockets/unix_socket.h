@@ -1,12 +1,12 @@
 // Unix sockets that carry frames (unix_frame.h).
 //
 // UnixListener and UnixConnection, on an EpollLoop, never wait (the daemon); UnixSocket waits, up
-// to a deadline (the client library). Streams, since a frame may be larger than the socket's
-// buffer, and one call moves many small frames.
+// to a deadline (the client library). The socket is a stream, since a frame may be larger than the
+// socket's buffer, and one call moves many small ones.
 //
 // The other side is untrusted: frames and descriptors are bounded, unsent bytes by kMaxQueued, and
-// a client's frames are handled kFramesPerTurn at a time. One budget bounds a peer's many
-// connections.
+// a client's frames are handled kFramesPerTurn at a time. A peer that may have many connections
+// gets one budget for all of them.
 #pragma once
 
 #include <sys/types.h>
@@ -32,11 +32,11 @@
 
 namespace tokamak::os {
 
-constexpr size_t kMaxQueued = 8 * 1024 * 1024;  // bytes for a slow reader
+constexpr size_t kMaxQueued = 8 * 1024 * 1024;  // bytes that wait for a slow reader
 constexpr int kMaxWaitingConnects = 128;
 constexpr int kFramesPerTurn = 64;
 
-// The other end, by the kernel.
+// The process at the other end, as the kernel names it.
 struct PeerCredentials {
   pid_t pid = 0;
   uid_t uid = 0;
@@ -45,18 +45,18 @@ struct PeerCredentials {
 
 PeerCredentials PeerOf(int socket);
 
-// A client, at the daemon. Dropping it closes, after one try to send the rest.
+// The daemon's end of one client. Dropping it closes, after one try to send queued frames.
 class UnixConnection final {
  public:
   // Gets each whole frame; may drop the connection.
   using FrameHandler = std::function<void(Frame frame)>;
-  // Runs once, after all whole frames: the other side ended, broke the format, or did not read. May
-  // drop the connection.
+  // Runs once when the connection is over, after all whole frames that came before: the other side
+  // ended, broke the format, or did not read. May drop the connection.
   using EndHandler = std::function<void(const absl::Status& why)>;
 
   // Takes over a connected socket. Handlers run on `loop`, never inside a call. Unsent answers and
-  // incomplete frames are claimed of `budget`, which outlives it (null: not counted), or the
-  // connection ends.
+  // incomplete frames are claimed of `budget`, which must outlive it (null: not counted); when that
+  // is exhausted, the connection ends.
   UnixConnection(EpollLoop& loop, FileDescriptor socket, FrameHandler on_frame, EndHandler on_end,
                  base::ByteBudget* budget = nullptr);
   ~UnixConnection();
@@ -64,7 +64,8 @@ class UnixConnection final {
   UnixConnection& operator=(const UnixConnection&) = delete;
 
   // Queues a frame; those of one task leave together, right after it. Beyond kMaxQueued the
-  // connection ends. Both are copied; bounds as for FrameQueue::Add. No effect once over.
+  // connection ends. Both are copied; bounds as for FrameQueue::Add. No effect once the connection
+  // is over.
   void Send(absl::Span<const uint8_t> body, absl::Span<const int> descriptors = {});
 
   size_t queued_bytes() const { return queue_.bytes(); }
@@ -72,7 +73,7 @@ class UnixConnection final {
   pid_t peer_pid() const { return peer_.pid; }
 
  private:
-  // Outlive a connection dropped inside one.
+  // Outlive a connection that is dropped inside one of them.
   struct Handlers {
     FrameHandler on_frame;
     EndHandler on_end;
@@ -92,9 +93,9 @@ class UnixConnection final {
   PeerCredentials peer_;
   FrameAssembler assembler_;
   FrameQueue queue_;
-  base::ByteClaim claim_;     // both's bytes
-  bool flush_waits_ = false;  // for room in the socket
-  bool deaf_ = false;         // the other side reads no more
+  base::ByteClaim claim_;     // of the bytes of both
+  bool flush_waits_ = false;  // true while it waits for room in the socket
+  bool deaf_ = false;         // true if the other side reads no more
   bool ended_ = false;
   base::Timer flush_;
   base::Timer more_frames_;
@@ -103,15 +104,15 @@ class UnixConnection final {
   const base::Lifetime lifetime_;
 };
 
-// Dropping it stops accepting and removes the path.
+// Accepts connections at a path. Dropping it stops that and removes the path.
 class UnixListener final {
  public:
   // Gets each connection, a non-blocking socket; may drop the listener.
   using Handler = std::function<void(FileDescriptor socket)>;
 
-  // Replaces a dead process's socket. kAlreadyExists: somebody listens there. kInvalidArgument: the
-  // path is too long (107 bytes), or no socket. The lock `path`.lock exists while the listener
-  // lives.
+  // Listens at `path`, replacing a dead process's socket. kAlreadyExists: somebody listens there.
+  // kInvalidArgument: the path is too long (107 bytes), or is a file that is no socket. The lock
+  // `path`.lock exists while the listener lives.
   static absl::StatusOr<std::unique_ptr<UnixListener>> Listen(EpollLoop& loop, const std::string& path, Handler handler,
                                                               SocketAccess access = SocketAccess::kUser);
   ~UnixListener();
@@ -126,38 +127,41 @@ class UnixListener final {
   const std::string path_;
   const FileDescriptor lock_;
   const FileDescriptor socket_;
-  const ino_t inode_;  // the socket file's: another in its place stays
+  const ino_t inode_;  // of the socket's file: another's in its place is not ours to remove
   const std::shared_ptr<const Handler> handler_;
-  bool starved_ = false;  // true without a descriptor for new connections
+  bool starved_ = false;  // true if the process has no descriptor left for new connections
   base::Timer retry_;
   FdWatch watch_;
 };
 
-// Waits until either is readable, or `deadline`. True: the first is.
+// Waits until one of two descriptors is readable, or `deadline` has passed. Returns true if the
+// first is.
 bool AwaitReadable(int first, int second, base::Duration deadline);
 
-// The client's end. One thread may send while another receives.
+// The client's end, which waits. One thread may send while another receives.
 class UnixSocket final {
  public:
-  // Errors: ConnectSocketPath's.
+  // Errors are those of ConnectSocketPath.
   static absl::StatusOr<UnixSocket> Connect(const std::string& path, base::Duration deadline = base::Seconds(5));
 
   // Sends one frame; bounds as for FrameQueue::Add. kInvalidArgument: too long. kDeadlineExceeded:
-  // none or a part was sent, and the socket is unusable. kUnavailable: the other side ended.
+  // none or only a part of it was sent, and the socket is unusable afterwards. kUnavailable: the
+  // other side ended.
   absl::Status Send(absl::Span<const uint8_t> body, absl::Span<const int> descriptors, base::Duration deadline);
   absl::Status Send(absl::Span<const uint8_t> body, base::Duration deadline) { return Send(body, {}, deadline); }
-  // The same for several, in one write as far as possible.
+  // The same for several, in one write as far as the socket takes them.
   absl::Status SendAll(absl::Span<const std::vector<uint8_t>> bodies, base::Duration deadline);
-  // Sends all, or returns false: the socket took nothing within `patience`.
+  // Sends all, or nothing: returns false if the socket took nothing within `patience`.
   absl::StatusOr<bool> SendAllOrNone(absl::Span<const std::vector<uint8_t>> bodies, base::Duration patience,
                                      base::Duration deadline);
 
-  // kDeadlineExceeded: no complete frame; ask again. kCancelled: it would have waited, and the
-  // descriptor `interrupt` is readable; -1: none. Other errors: FrameAssembler::ReadSome's.
+  // Receives the next frame. kDeadlineExceeded: none was complete; ask again. kCancelled: it would
+  // have waited, and the descriptor `interrupt` is readable; -1: none. Other errors are those of
+  // FrameAssembler::ReadSome.
   absl::StatusOr<Frame> Receive(base::Duration deadline, int interrupt = -1);
-  // Makes Receive spin before it sleeps.
+  // Makes Receive spin for this long before it sleeps.
   void SetSpin(base::Duration spin) { spin_ = spin; }
-  // Takes a frame that came with the last; never waits or reads.
+  // Takes a frame that came together with the last; never waits, and reads no more.
   bool Next(Frame* frame) { return assembler_.Next(frame); }
 
   // Makes a waiting Receive return kUnavailable, from any thread.
@@ -166,17 +170,17 @@ class UnixSocket final {
   // Leaves the connection to processes that share it, such as the parent. No other call may follow.
   void Close() { socket_ = FileDescriptor(); }
 
-  // Readable for Receive, or at the other side's end.
+  // Readable when Receive has something to read, or the other side has ended.
   int descriptor() const { return socket_.get(); }
 
-  // True if the other side has ended; earlier frames may still be received. From any thread; never
-  // waits.
+  // True if the other side has ended; earlier frames may still have to be received. From any
+  // thread; never waits.
   bool ended() const;
 
   PeerCredentials peer() const;
 
  private:
-  // The longest of a reading call before it looks at its deadline.
+  // The longest wait of a reading call before it looks at its deadline.
   static constexpr base::Duration kWaitTick = base::Seconds(1);
 
   explicit UnixSocket(FileDescriptor socket) : socket_(std::move(socket)) {}

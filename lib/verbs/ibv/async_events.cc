@@ -30,7 +30,7 @@ AsyncTarget* TargetOf(const ibv_async_event& event) {
 
 std::optional<DeviceEventInfo> ToDeviceEvent(const ibv_async_event& event, uint8_t port) {
   DeviceEventInfo info;
-  const bool ours = event.element.port_num == port;  // of a port's event
+  const bool ours = event.element.port_num == port;  // meaningful for ports' events only
   switch (event.event_type) {
     case IBV_EVENT_PORT_ACTIVE:
       info.event = DeviceEvent::kPortUp;
@@ -101,7 +101,7 @@ void AsyncEvents::Read(uint32_t seen) {
     ibv_ack_async_event(&event);
   }
   if ((seen & (EPOLLERR | EPOLLHUP)) == 0) return;
-  // The kernel closed the device.
+  // The kernel closed the device: no event comes any more.
   DeviceEventInfo removed;
   removed.event = DeviceEvent::kRemoved;
   watches_.Tell(removed);

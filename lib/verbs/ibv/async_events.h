@@ -1,9 +1,9 @@
 // AsyncEvents reads the asynchronous events of a device: port down or up, changed addresses,
 // removal, a completion queue's overrun, a queue pair's death, a shared receive queue running low.
 //
-// On a thread of its own, since an owner's loop may go at any time. An event goes to the object
-// that it names (AsyncTarget), on that thread, then to all watches, on their loops, and is
-// acknowledged then; until that libibverbs destroys no named object.
+// A thread of its own reads them, since an owner's loop may go at any time. Each event goes first
+// to the object that it names (AsyncTarget), on that thread, then to all watches, on their loops;
+// then it is acknowledged. Until then libibverbs does not destroy the object.
 //
 // Thread rule: any thread; a watch's handler runs on its loop, where the watch is dropped.
 #pragma once
@@ -25,7 +25,7 @@
 
 namespace tokamak::verbs::ibv {
 
-// The context pointers of our ibv_cq, ibv_qp and ibv_srq.
+// The context pointers of our ibv_cq, ibv_qp and ibv_srq point to one.
 class AsyncTarget {
  public:
   // Runs on the events' thread, before the watches. Must neither wait for a loop nor destroy
@@ -36,7 +36,7 @@ class AsyncTarget {
   ~AsyncTarget() = default;
 };
 
-// The handle for watches; none once it is dropped.
+// A shared receive queue's target: watches get its handle, or none once that is dropped.
 class SharedReceivesTarget : public AsyncTarget {
  public:
   virtual const SharedReceiveQueue* handle() const = 0;
@@ -45,7 +45,7 @@ class SharedReceivesTarget : public AsyncTarget {
   ~SharedReceivesTarget() = default;
 };
 
-// Returns nothing for events that concern nobody, or another port.
+// Returns the event for watches; nothing for events that concern nobody, or another port.
 std::optional<DeviceEventInfo> ToDeviceEvent(const ibv_async_event& event, uint8_t port);
 
 class AsyncEvents final {
@@ -60,14 +60,14 @@ class AsyncEvents final {
     return watches_.Add(std::move(keep), loop, std::move(handler));
   }
 
-  // Sets the callback, on the events' thread, for a queue pair's data before its connection is
-  // known to be up (IBV_EVENT_COMM_EST); null: none.
+  // Sets the callback for a queue pair that got its first data before its connection was known to
+  // be up (IBV_EVENT_COMM_EST). It runs on the events' thread; null: none.
   void OnFirstData(std::function<void(uint32_t queue_pair_number)> heard);
 
-  // The same for ChangesPaths events.
+  // The same for events after which the routes to peers may have changed (ChangesPaths).
   void OnPathsChanged(std::function<void()> heard);
 
-  // Watches get the dropped handle no more.
+  // `handle` is being dropped: no watch hears of it any more.
   void Forget(const SharedReceiveQueue* handle);
 
  private:
@@ -77,7 +77,7 @@ class AsyncEvents final {
   ibv_context* const device_;
   const uint8_t port_;
   DeviceWatches watches_;
-  base::Mutex handles_mutex_;  // from a handle's lookup until its watches have heard, and in Forget
+  base::Mutex handles_mutex_;  // held from a handle's lookup until its watches have heard, and in Forget
   base::Mutex heard_mutex_;
   std::function<void(uint32_t)> first_data_ ABSL_GUARDED_BY(heard_mutex_);
   std::function<void()> paths_changed_ ABSL_GUARDED_BY(heard_mutex_);

@@ -1,11 +1,11 @@
 // CallThread is a device's thread for the calls that make connections: those of libibverbs and
 // librdmacm that enter the kernel, and with hardware its firmware, for up to milliseconds each.
 //
-// On a loop they would stall transfers while a thousand peers connect. Here queue pairs are made
-// (IbvQueuePair) and connections run (off_loop_cm.h); loops get the results (inbox.h).
+// On a loop they would stall all transfers while a thousand peers connect. So queue pairs are made
+// here (IbvQueuePair), connections run here (off_loop_cm.h), and loops get the results (inbox.h).
 //
 // Law: posted tasks run in order, all of them before the thread ends.
-// Thread rule: any thread; dropped on another than its own, so a posted task never owns it.
+// Thread rule: any thread; dropped on any but its own, so a posted task must never own it.
 #pragma once
 
 #include <deque>
@@ -30,7 +30,7 @@ class CallThread final {
 
   void Post(std::function<void()> call);
 
-  // Runs `call` before posted tasks, and waits for it.
+  // Runs `call` before any posted task, and waits for it.
   void CallOn(absl::FunctionRef<void()> call) { thread_.CallOn(call); }
 
  private:

@@ -23,7 +23,7 @@ absl::StatusOr<std::shared_ptr<CompletionChannel>> CompletionChannel::Open(ibv_c
 CompletionChannel::~CompletionChannel() { ibv_destroy_comp_channel(channel_); }
 
 void CompletionChannel::Listen() {
-  // One suffices: the pollers look at all queues next, and take their own events.
+  // One event suffices: the pollers look at all queues next, and each takes its own event.
   if (listeners_++ == 0) watch_ = loop_.Watch(channel_->fd, EPOLLIN, [this](uint32_t) { TakeEvent(); });
 }
 

@@ -45,7 +45,7 @@ class CompletionChannel final {
   void Listen();
   void Ignore();
 
-  // Takes one event by a system call, for its queue. Returns whether there was one.
+  // Takes one event by a system call, and notes it at its queue. Returns whether there was one.
   bool TakeEvent();
 
  private:
@@ -55,10 +55,10 @@ class CompletionChannel final {
   os::FdWatch watch_;
 };
 
-// One for each loop with completion queues. From any thread.
+// A device's channels, one for each loop that has completion queues. From any thread.
 class CompletionChannels final {
  public:
-  // On the loop's thread.
+  // Must run on the loop's thread.
   absl::StatusOr<std::shared_ptr<CompletionChannel>> Of(ibv_context* device, os::EpollLoop& loop);
 
  private:

@@ -259,20 +259,20 @@ IbvCompletionQueue::~IbvCompletionQueue() {
 
 void IbvCompletionQueue::RequestNotify(bool solicited_only) {
   if (!solicited_only || core_->context()->quirks().forgets_solicited) {
-    asked_ = kAll;  // armed before the loop sleeps
+    asked_ = kAll;  // the loop looks, and arms the device before it sleeps
     return;
   }
   if (asked_ == kAll) return;
   asked_ = kSolicited;
   if (device_ != kNotArmed) return;
-  // Only the device knows which are solicited: armed before the owner drains.
+  // Only the device knows which completions are solicited, so it is armed before the owner drains.
   core_->Arm(true);
   device_ = kSolicited;
 }
 
 absl::Status IbvCompletionQueue::Resize(uint32_t depth) {
   if (absl::Status s = core_->Resize(depth); !s.ok()) return s;
-  device_ = kNotArmed;  // a provider's arming after a resize is unspecified
+  device_ = kNotArmed;  // a resize may disarm the provider: the loop arms it again
   return absl::OkStatus();
 }
 
@@ -301,7 +301,7 @@ void IbvCompletionQueue::Arm() {
   device_ = wanted;
 }
 
-// The owner may drop the queue.
+// The owner may drop the queue in its event.
 void IbvCompletionQueue::Deliver() {
   asked_ = kNotArmed;
   const std::shared_ptr<std::function<void()>> on_event = on_event_;

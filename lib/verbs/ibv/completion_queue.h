@@ -1,13 +1,13 @@
 // Completion queues: the provider writes, the owner polls, and the owner's loop is notified.
 //
-// Beyond libibverbs, for verbs.h: a completion finds its queue pair, whose slot is free when it is
-// handed out and not before; a queue pair's completions go with it; refused posts into Error come
-// back flushed, behind all that the provider has.
+// They add what verbs.h promises and libibverbs does not: a completion finds its queue pair, whose
+// slot becomes free only when the completion is handed out; a queue pair's completions go with it;
+// posts into Error that the provider refuses come back flushed, behind all that the provider has.
 //
 // Detection. While the owner has asked for an event the loop polls every round (os::Poller), in
 // memory, without a system call. Before it sleeps it arms the device, and the completion channel's
-// descriptor, whose watch spinning rounds never read, wakes it. The event of completions polled
-// meanwhile is taken first, as it would end the sleep.
+// descriptor wakes it; rounds that spin never read that descriptor. The event of completions that
+// were polled meanwhile is taken before the sleep, since it would end it at once.
 //
 // Thread rule: the loop's thread, except for Overrun.
 #pragma once
@@ -38,12 +38,14 @@ class CompletionOwner {
  public:
   virtual uint32_t completion_number() const = 0;  // ibv_wc::qp_num
 
-  // `done` left the provider's queue. Returns true for an unasked completion, which goes no
-  // further. Only for providers that make these (Quirks). May post.
+  // `done` was taken out of the provider's queue. Returns true for a completion that the program
+  // did not ask for, which goes no further. Called only for providers that make such (Quirks). May
+  // post.
   virtual bool Arrived(const ibv_wc& done) = 0;
 
-  // `done` is being handed out, or forgotten: its slot is free. Sets in `to` the program's id and
-  // what the provider does not know; returns false for a request forgotten before.
+  // `done` is being handed out, or forgotten: its slot is free from now on. Sets in `to` the
+  // program's id and what else the queue pair knows better than the provider; returns false for a
+  // request that was forgotten before.
   virtual bool Finish(const ibv_wc& done, Completion* to) = 0;
 
   // The completion queue is dead: the queue pair ends. From any thread; never waits.
@@ -53,8 +55,8 @@ class CompletionOwner {
   ~CompletionOwner() = default;
 };
 
-// Shared by the handle and the queue pairs. Without the handle nobody drains it: its depth covers
-// its queue pairs' slots, or it is overrun, see verbs.h.
+// The queue itself, shared by its handle and its queue pairs. Without the handle nobody drains it:
+// if its depth is less than its queue pairs' slots, it may be overrun, see verbs.h.
 class CompletionCore final : public CompletionTarget {
  public:
   static absl::StatusOr<std::shared_ptr<CompletionCore>> Make(std::shared_ptr<Context> context, os::EpollLoop& loop,
@@ -73,42 +75,44 @@ class CompletionCore final : public CompletionTarget {
 
   size_t Poll(absl::Span<Completion> completions);
 
-  // `more`: one more queue pair waits for its own requests' completions, taken out as they come,
-  // polled or not; else one less.
+  // With true, one more queue pair waits for completions of its own requests, which are taken out
+  // as they come, polled or not; with false, one less.
   void Await(bool more) { awaiting_ += more ? 1 : -1; }
   bool awaited() const { return awaiting_ > 0; }
 
-  // Takes completions out for a later Poll. Returns whether there was any.
+  // Takes all completions out of the provider's queue, for a later Poll. Returns whether there was
+  // any.
   bool TakeAll();
 
-  // Return whether Poll has any; whether it has our flushes.
+  // Return whether Poll would give anything; whether any of that is a flush of ours.
   bool AnyWaiting();
   bool AnyFlushed() const { return !flushed_.empty(); }
 
   // ibv_req_notify_cq.
   void Arm(bool solicited_only);
 
-  // True, once, if completions were taken out since the arming: its event is there or will come.
+  // Returns true, once, if completions were taken out since the device was armed: its event is
+  // there or will come.
   bool EventIsStale() { return std::exchange(taken_since_armed_, false); }
 
   void OnEvents(std::function<void()> heard) { heard_ = std::move(heard); }
   void OnChannelEvent() override;
 
-  // It completes here until Remove, once before it is destroyed or reset (so that Overrun leaves it
-  // alone); Forget comes once after.
+  // A queue pair completes here from Add on. Remove is called once before it is destroyed or reset,
+  // so that Overrun leaves it alone, and Forget once after.
   void Add(CompletionOwner& owner);
   void Remove(CompletionOwner& owner);
 
-  // Drops its present completions, and with `for_good` the owner.
+  // Drops the present completions of `owner`, and with `for_good` the owner itself.
   void Forget(CompletionOwner& owner, bool for_good);
 
-  // Flushes a refused request, after everything that the provider has.
+  // A request that the provider refused comes back flushed, after everything that the provider has.
   void AddFlush(uint32_t number, uint64_t wr_id);
 
   void OnAsyncEvent(ibv_event_type event) override;
 
  private:
-  // In one call of the provider, ahead of Poll.
+  // Completions taken in one call of the provider, ahead of Poll.
   static constexpr size_t kBatch = 16;
 
   int EntriesFor(uint32_t depth) const;
@@ -125,14 +129,15 @@ class CompletionCore final : public CompletionTarget {
   bool taken_since_armed_ = false;
   std::function<void()> heard_;
 
-  // From held_begin_ on; bounded by the depths of the queue pairs' queues.
+  // Completions taken out of the provider's queue, from held_begin_ on; bounded by the depths of
+  // the queue pairs' queues.
   std::vector<ibv_wc> held_;
   size_t held_begin_ = 0;
   std::vector<ibv_wc> flushed_;  // by us; bounded likewise
   int awaiting_ = 0;             // queue pairs
 
   absl::flat_hash_map<uint32_t, CompletionOwner*> owners_;
-  CompletionOwner* last_ = nullptr;  // by Find
+  CompletionOwner* last_ = nullptr;  // found last
 
   std::atomic<bool> dead_{false};  // overrun
   base::Mutex overrun_mutex_;
@@ -166,7 +171,7 @@ class IbvCompletionQueue final : public CompletionQueue, private os::Poller {
   Armed asked_ = kNotArmed;   // by the owner
   Armed device_ = kNotArmed;  // last armed
   bool told_ = false;         // true after a device's event, which disarms it
-  bool look_ = false;         // true if armed late: an event for anything that waits, rather than none
+  bool look_ = false;         // true if armed late: then what waits already raises the event
   os::PollerHandle poller_;
 };
 

@@ -85,7 +85,7 @@ absl::StatusOr<std::pair<uint8_t, ibv_port_attr>> ChoosePort(ibv_context* device
                                              "; set its network device up, or look at the cable"));
 }
 
-// Returns none if the link needs none (iWARP).
+// Returns the GID entry to speak from; none if the link needs none (iWARP).
 absl::StatusOr<std::optional<GidEntry>> FindGid(ibv_context* device, LinkKind link, uint8_t port,
                                                 const DeviceName& name) {
   const absl::StatusOr<std::vector<GidEntry>> table = ReadGidTable(device, port);
@@ -125,9 +125,9 @@ absl::StatusOr<Address> FindAddress(const DeviceOptions& options, const LocalPor
                                              "address, or exchange over TCP (--cm tcp)"));
 }
 
-// siw's library takes one place for a queue's memory, 0x90000, for "none": no queue can be made
-// there, with queues of one page the 71st queue pair's. Places are given out from 0 on, so an
-// unused first queue covers it.
+// siw's library takes one of the places at which the kernel offers a queue's memory, 0x90000, for
+// "none", and no queue can be made there: with queues of one page, the 71st queue pair's. Places
+// are given out from 0 on, so an unused first queue that is long enough covers it.
 SparedQueue SpareForbiddenKey(ibv_context* device, const Quirks& quirks) {
   constexpr int kForbiddenPlace = 0x90000;  // bytes
   constexpr int kSmallestEntry = 32;        // bytes of a completion, siw's are larger

@@ -51,15 +51,17 @@ class Context final {
   AsyncEvents& events() { return events_; }
   CompletionChannels& completion_channels() { return completion_channels_; }
 
-  // Returns a vector: in turn those that interrupt this thread's processors (vectors.h), from a
-  // start that depends on the process.
+  // Returns the completion vector of this thread's next completion queue: in turn those that
+  // interrupt the processors on which it runs (vectors.h), beginning with one that depends on the
+  // process.
   int NextVector();
 
-  // `error` of a registration with relaxed ordering, or 0. Logs the first of either.
+  // Takes the errno, or 0, of a registration with relaxed ordering. Logs the first of either.
   void NoteRelaxedOrdering(int error);
 
-  // Asks the kernel: MTU, LID and the GID's index may change. With Exchange::kTcp another GID
-  // replaces one that has gone, as each connection sends it.
+  // Returns the present port, asking the kernel: its MTU, its LID and its GID's index may change.
+  // If the GID itself has gone, another takes its place with Exchange::kTcp, where each connection
+  // sends it.
   LocalPort PortNow() const;
 
  private:

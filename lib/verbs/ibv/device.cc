@@ -99,7 +99,8 @@ class IbvDevice final : public Device {
   OffLoopConnectionManager manager_;
 };
 
-// Asks by making an address handle. Other errors are left to the queue pair's step.
+// Making an address handle has the kernel look up the route without a queue pair. Other errors are
+// left to the queue pair's own step.
 absl::Status FindRouteTo(const Domain& domain, const PeerPort& peer) {
   const LocalPort port = domain.context().PortNow();
   Agreement agreement;

@@ -1,11 +1,12 @@
 // OpenIbvDevice opens an RDMA device of the machine through libibverbs: InfiniBand, RoCE or iWARP,
 // hardware or the kernel's Soft-RoCE and SoftiWARP.
 //
-// One port and one GID make one verbs::Device. Opening makes a domain, a completion queue and a
-// queue pair, to refuse an unusable device now, in words.
+// One port and one GID make one verbs::Device. Opening it makes a domain, a completion queue and a
+// queue pair, so that an unusable device is refused now, in words, and not at the first transfer.
 //
-// Completion queues and connections live on the owner's os::EpollLoops (loops.h), asynchronous
-// events (async_events.h) and connecting (call_thread.h) on threads of the device.
+// Completion queues and connections live on the owner's loops, which must be os::EpollLoops
+// (loops.h). One thread of the device reads its asynchronous events (async_events.h), another one
+// connects (call_thread.h).
 //
 // Thread rule: see verbs.h.
 #pragma once
@@ -29,14 +30,14 @@ enum class Exchange : uint8_t {
 struct DeviceOptions {
   DeviceName name;
   Exchange exchange = Exchange::kRdmaCm;
-  Address tcp_address;      // kTcp: reached by peers; Device::address()
+  Address tcp_address;      // kTcp: the address that peers reach, and Device::address()
   uint16_t pkey_index = 0;  // kTcp: the partition
 
   // Default: the port's path MTU; with kTcp no peers of other InfiniBand subnets.
   std::optional<uint32_t> max_path_mtu;  // bytes: if a switch carries less than the ports do
   std::optional<uint16_t> router_lid;    // kTcp
 
-  // Default: as rdma_cm finds it out, or 0 with kTcp.
+  // How packets travel. Default: as rdma_cm finds it out, or 0 with kTcp.
   std::optional<uint8_t> service_level;  // 0..15; for RoCE the priority; iWARP has none
   std::optional<uint8_t> traffic_class;  // with a GRH; of RoCE v2 and iWARP the IP header's byte
 };

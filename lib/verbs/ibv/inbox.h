@@ -1,7 +1,7 @@
 // Inbox runs tasks of other threads on a loop: results of the calls that they made for it.
 //
-// Law: one at a time, in the order sent, none after the inbox was dropped, which a task may do; the
-// rest are dropped.
+// Law: tasks run one at a time, in the order in which they were sent, and none after the inbox was
+// dropped, which a task may do; the rest are dropped.
 // Thread rule: the loop's; a Sender from any thread.
 #pragma once
 

@@ -13,7 +13,7 @@
 namespace tokamak::verbs::ibv {
 namespace {
 
-// A lost device has let go.
+// A lost device has let go of the memory.
 bool HasLetGo(int error) { return error == 0 || error == EIO || error == ENODEV; }
 
 }  // namespace
@@ -134,7 +134,7 @@ absl::Status IbvMemoryWindow::PrepareBind(const SendRequest& request, const std:
   if (window_ == nullptr || stranded) {
     if (absl::Status s = Replace(); !s.ok()) return s;
   }
-  // Between domains the device refuses the bind.
+  // Between domains the device refuses the bind, when its turn comes.
   if (region.domain_ == domain_) {
     region.domain_->windows_mutex().AssertHeld();  // the same
     Leave();

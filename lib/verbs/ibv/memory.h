@@ -1,12 +1,12 @@
 // The handles of memory: regions and windows of a ProtectionDomain.
 //
 // verbs.h promises more than libibverbs. A region with bound windows cannot be deregistered (EBUSY,
-// or EINVAL), so it deallocates the windows last bound in it first; such a window gets a new one of
-// libibverbs' at its next bind. So does a window whose queue pair ended, which would stay bound to
-// it for ever.
+// or EINVAL), so a region first deallocates the windows that were last bound in it; such a window
+// gets a new ibv_mw at its next bind. So does a window whose queue pair has ended, since its ibv_mw
+// would stay bound to that for ever.
 //
-// If a provider refuses to take a key back, all queue pairs of its domain end, and no new one is
-// made until it was taken back.
+// If a provider refuses to take a key back, no queue pair of its domain may reach the memory: the
+// existing ones end, and no new one is made until the key was taken back.
 //
 // Thread rule: see verbs.h. A region may be dropped on any thread: the domain guards its list of
 // windows.
@@ -33,7 +33,7 @@ class IbvMemoryWindow;
 
 class DomainMember {
  public:
-  // A key to be revoked is still valid: the queue pair ends. From any thread.
+  // A key that was to be revoked is still valid: the queue pair ends. From any thread.
   virtual void MemoryWasNotRevoked() = 0;
 
  protected:
@@ -42,7 +42,7 @@ class DomainMember {
 
 class Domain final {
  public:
-  // Returns an errno, or 0.
+  // Takes a key back. Returns 0, or an errno.
   using Revoke = std::function<int()>;
 
   Domain(std::shared_ptr<Context> context, ibv_pd* pd) : context_(std::move(context)), pd_(pd) {}
@@ -55,13 +55,13 @@ class Domain final {
   ibv_pd* pd() const { return pd_; }
   base::Mutex& windows_mutex() ABSL_LOCK_RETURNED(windows_mutex_) { return windows_mutex_; }
 
-  // Runs `revoke`, for `call`. On a refusal all queue pairs of the domain end; tried again later.
-  // From any thread.
+  // Runs `revoke`, which is `call` of libibverbs. If the device refuses, all queue pairs of the
+  // domain end, and it is tried again later. From any thread.
   void TakeBack(const char* call, Revoke revoke);
 
   void TakeBackWindow(ibv_mw* window);
 
-  // kUnavailable: a key of its memory has not been taken back.
+  // kUnavailable: a key of the domain has not been taken back.
   absl::Status Add(DomainMember& member);
   void Remove(DomainMember& member);
 
@@ -81,8 +81,8 @@ class Domain final {
   std::vector<Kept> kept_ ABSL_GUARDED_BY(members_mutex_);  // keys not let go of
 };
 
-// Shared with the windows that a queue pair bound since its reset; over: it can open none to a
-// peer.
+// Whether a queue pair, since its last reset, may still open windows to a peer. Shared with the
+// windows that it bound.
 struct QueuePairLife {
   std::atomic<bool> over{false};
 };
@@ -123,8 +123,9 @@ class IbvMemoryWindow final : public MemoryWindow {
 
   const Domain* domain() const { return domain_.get(); }
 
-  // Fills in the bind, and notes it at the region; nothing is bound yet. Errors: no more windows
-  // (only if this one has to be replaced).
+  // Fills in the bind of `request` through the queue pair of `life`, and notes it at the region;
+  // nothing is bound yet. Errors: the device has no more windows (only if this one has to be
+  // replaced).
   absl::Status PrepareBind(const SendRequest& request, const std::shared_ptr<QueuePairLife>& life, ibv_send_wr* to);
 
   // The bind was posted: the key changes.
@@ -139,7 +140,7 @@ class IbvMemoryWindow final : public MemoryWindow {
   const std::shared_ptr<Domain> domain_;
   ibv_mw* window_ ABSL_GUARDED_BY(domain_->windows_mutex());  // null once the region was dropped
   uint32_t rkey_;
-  // Region, and the queue pair's life, of its last bind.
+  // The region of its last bind, and the life of that bind's queue pair.
   IbvMemoryRegion* region_ ABSL_GUARDED_BY(domain_->windows_mutex()) = nullptr;
   std::shared_ptr<QueuePairLife> life_ ABSL_GUARDED_BY(domain_->windows_mutex());
 };

@@ -3,8 +3,8 @@
 // results.
 //
 // Connecting takes some twenty calls of libibverbs and librdmacm, none on a loop if the queue pair
-// may be made later (QueuePairOptions). A connection's end is one there, ibv_modify_qp: requests
-// posted after it must not leave.
+// may be made later (QueuePairOptions). The end of a connection does make one on the loop,
+// ibv_modify_qp, since requests posted after it must not leave.
 //
 // Thread rule: see verbs.h. `manager` is used only on the thread.
 #pragma once

@@ -75,7 +75,7 @@ void OffLoopConnection::OnMade(const absl::Status& made) {
 
 void OffLoopConnection::OnDeadline() {
   const bool walked = walker_->Stop();
-  // Unanswered, it stays in Init, good for another attempt.
+  // A queue pair that got no answer stays in Init, good for another attempt.
   if (walked || (side_ == Side::kPassive && there_ != nullptr)) queue_pair_->EndConnection();
   OnTold({Kind::kUnreachable,
           absl::DeadlineExceededError(absl::StrCat(peer_.ToString(), " did not answer in time")),
@@ -110,7 +110,7 @@ void OffLoopConnection::Tell(const Told& told) {
   handler_ = std::move(handler);
 }
 
-// The thread drops its part, or the unanswered request.
+// The thread drops its part, or the request that was to be answered.
 void OffLoopConnection::Leave() {
   if (begin_) calls_->Post([begin = std::exchange(begin_, nullptr)]() mutable { begin = nullptr; });
   if (there_ == nullptr) return;

@@ -34,14 +34,14 @@ struct ReleaseQueuePair {
 };
 using HeldIbvQueuePair = std::unique_ptr<IbvQueuePair, ReleaseQueuePair>;
 
-// Errors: HeldQueuePair::Take's.
+// Errors are those of HeldQueuePair::Take.
 absl::StatusOr<HeldIbvQueuePair> HoldQueuePair(QueuePair& queue_pair);
 
 class OffLoopConnection final : public Connection {
  public:
   enum class Side : uint8_t { kActive, kPassive };
 
-  // Runs on the thread.
+  // Makes the manager's connection, on the thread.
   using Begin = std::function<absl::StatusOr<std::unique_ptr<Connection>>(
       QueuePair& queue_pair, const ConnectOptions& options, ConnectionHandler handler)>;
 
@@ -54,7 +54,7 @@ class OffLoopConnection final : public Connection {
 
  private:
   struct There {
-    std::atomic<bool> dropped{false};  // true: not to begin
+    std::atomic<bool> dropped{false};  // true: not to begin any more
     std::unique_ptr<WalkedQueuePair> queue_pair;
     std::unique_ptr<Connection> connection;
   };

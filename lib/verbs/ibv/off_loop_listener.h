@@ -1,5 +1,5 @@
 // Listening with connections made off the loop (off_loop_cm.h): OffLoopListener, and OffLoopRequest
-// for each peer that asks. The manager's are the thread's.
+// for each peer that asks. The manager's own listener and requests belong to the thread.
 //
 // Thread rule: a listener its loop's; a request that of the queue pair of its answer.
 #pragma once

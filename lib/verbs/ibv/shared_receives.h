@@ -46,7 +46,7 @@ class SharedReceivesCore final : public SharedReceivesTarget {
   ibv_srq* queue() const { return queue_; }
   const Domain* domain() const { return domain_.get(); }
 
-  // Returns true if `loop` is the first's: all complete their receives on one loop.
+  // Returns true if `loop` is the first queue pair's: all complete their receives on one loop.
   bool BelongsTo(const base::EventLoop& loop);
   void Add(SharedReceiver& receiver) { receivers_.push_back(&receiver); }
   void Remove(SharedReceiver& receiver);

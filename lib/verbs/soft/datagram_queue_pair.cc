@@ -22,7 +22,7 @@ SoftDatagramQueuePair::SoftDatagramQueuePair(std::shared_ptr<Nic> nic, DatagramC
     : nic_(std::move(nic)), core_(core), max_sges_(options.max_sges), max_inline_(options.max_inline) {}
 
 SoftDatagramQueuePair::~SoftDatagramQueuePair() {
-  while (!groups_.empty()) Detach(*groups_.begin()).IgnoreError();  // it is a member
+  while (!groups_.empty()) Detach(*groups_.begin()).IgnoreError();  // cannot fail: it is a member
   Nic::Control control(*nic_);
   nic_->Destroy(core_);
 }

@@ -34,7 +34,7 @@ class SoftCompletionQueue final : public CompletionQueue {
   uint32_t depth() const override { return ring_->depth(); }
   absl::Status Resize(uint32_t depth) override {
     if (absl::Status s = CheckDepth(depth, nic_->limits()); !s.ok()) return s;
-    CompletionRing::Space space = CompletionRing::SpaceFor(depth);  // without the mutex
+    CompletionRing::Space space = CompletionRing::SpaceFor(depth);  // allocated without the mutex
     Nic::Control control(*nic_);
     return ring_->Resize(depth, &space);
   }

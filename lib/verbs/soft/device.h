@@ -1,11 +1,13 @@
 // SoftDevice is an RDMA NIC in software: verbs above, a Fabric below, and the InfiniBand reliable
 // connection protocol in between.
 //
-// The NIC has its own event loop: a thread over udp, a processor in a simulation. Doorbells and
-// completion events are Signals.
+// The NIC works on an event loop of its own: over udp on its own thread, in a simulation on its own
+// processor. Requests and completions travel through rings in memory; doorbells and completion
+// events are Signals.
 //
-// Thread rule: see verbs.h. The NIC's port and timers are dropped with the last handle, on any
-// thread (DeviceOptions::run_on_nic_loop). The NIC's loop and the fabric outlive all handles.
+// Thread rule: see verbs.h. The NIC's port and timers are dropped with the last handle, which may
+// be on any thread (see DeviceOptions::run_on_nic_loop). The NIC's loop and the fabric outlive all
+// handles.
 #pragma once
 
 #include <cstdint>
@@ -35,18 +37,19 @@ class SoftDevice : public Device {
   virtual void WithManager(absl::FunctionRef<void(SoftConnectionManager&)> call) = 0;
 };
 
-// Opens a device, on the NIC loop's thread or before it runs. Fabric::Open's errors;
-// kInvalidArgument: options out of bounds.
+// Opens a device, on the NIC loop's thread or before that loop runs. Errors are those of
+// Fabric::Open; kInvalidArgument: options beyond their bounds.
 absl::StatusOr<std::unique_ptr<SoftDevice>> OpenSoftDevice(base::EventLoop& nic_loop, Fabric& fabric,
                                                            base::Trace& trace, const DeviceOptions& options);
 
-// Registers memory whose first byte is named `base` (ibv_reg_mr_iova). RegisterMemory's errors;
-// kInvalidArgument also when base + size wraps.
+// Registers memory whose first byte sges and peers name `base` (ibv_reg_mr_iova). Errors are those
+// of RegisterMemory; kInvalidArgument also when base + size wraps.
 absl::StatusOr<std::unique_ptr<MemoryRegion>> RegisterFrom(uint64_t base, ProtectionDomain& domain,
                                                            absl::Span<uint8_t> memory, Access access);
 
-// Changes all but the key. Then the old memory is not touched, and windows bound in the region open
-// nothing (10.6.6.2; ibv_rereg_mr). kInvalidArgument, changing nothing: as RegisterMemory.
+// Changes everything of a region except its key. Afterwards the old memory is not touched, and
+// windows bound in the region open nothing (10.6.6.2; ibv_rereg_mr). kInvalidArgument: as for
+// RegisterMemory; nothing has changed.
 absl::Status Reregister(MemoryRegion& region, uint64_t base, ProtectionDomain& domain, absl::Span<uint8_t> memory,
                         Access access);
 

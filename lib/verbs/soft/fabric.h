@@ -24,7 +24,7 @@ namespace tokamak::verbs::soft {
 // One NIC's plug. Dropping it unplugs: no packet is received after.
 class Port {
  public:
-  // A batch; span and payloads live during the call only.
+  // Takes packets that arrived together; the span and the payloads live during the call only.
   using Receiver = std::function<void(absl::Span<const Packet>)>;
 
   virtual ~Port() = default;
@@ -33,30 +33,31 @@ class Port {
   // port is busy, and `on_ready` (see Open) runs when it takes packets again. Payloads are not read
   // after.
   //
-  // Congestion notifications come alone: a port that holds back only data (a pause of one priority)
-  // takes them.
+  // Congestion notifications come in a Send of their own: a port that holds back only data (a pause
+  // of one priority) still takes them.
   virtual size_t Send(absl::Span<const Packet> packets) = 0;
 
   // Returns how many data packets would be taken now; the NIC makes no more. A port that asks for
-  // one whenever its wire is idle returns 1. SIZE_MAX: unknown. 0: `on_ready` runs when that
-  // changes; otherwise only after packets were left over.
+  // one whenever its wire is idle returns 1. SIZE_MAX: unknown. 0: none. `on_ready` runs when that
+  // changes, but only after a 0 or after packets were left over.
   virtual size_t room() const { return SIZE_MAX; }
 
-  // Returns the link's bits per second, EthernetBytes() a packet; 0: unknown.
+  // Returns the link's bits per second, where a packet costs EthernetBytes(); 0: unknown.
   virtual uint64_t line_rate() const { return 0; }
 
   // Returns the address that peers send to.
   virtual const Address& address() const = 0;
 
   // Joins multicast group `group` (port ignored): its packets arrive here until Leave, this port's
-  // own too, with Packet::group. Sending needs no membership. Join: not a member yet; Leave: a
-  // member. kUnimplemented: no multicast.
+  // own too, with Packet::group. Sending needs no membership. Join is for ports that are not
+  // members yet, Leave for members. kUnimplemented: this fabric carries no multicast.
   virtual absl::Status Join(const Address& /*group*/) {
     return absl::UnimplementedError("the network of this device carries no multicast");
   }
   virtual void Leave(const Address& /*group*/) {}
 
-  // Returns the NIC's numbers where others share its address; fixed.
+  // Returns the numbers that the NIC may give out where others share its address; fixed for the
+  // port's life.
   virtual NumberShare numbers() const { return NumberShare(); }
 
   // Directs requests for this service ID (A11.2) here until Withdraw, among NICs that share the
@@ -64,7 +65,7 @@ class Port {
   virtual absl::Status Serve(uint64_t /*service_id*/) { return absl::OkStatus(); }
   virtual void Withdraw(uint64_t /*service_id*/) {}
 
-  // Returns the largest path MTU (256 to 4096) that fits the link.
+  // Returns the largest path MTU (256 to 4096) whose packets fit the link.
   virtual uint32_t max_mtu() const = 0;
 
   // Returns the bytes in flight to this port beyond which it is likely to drop (a socket's buffer);

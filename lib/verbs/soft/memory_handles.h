@@ -42,7 +42,7 @@ class SoftMemoryRegion final : public MemoryRegion {
   absl::Span<uint8_t> memory_;
 };
 
-// It knows a bind's key once posted, the NIC with the request.
+// The handle knows a bind's key once it is posted; the NIC learns it with the request.
 class SoftMemoryWindow final : public MemoryWindow {
  public:
   SoftMemoryWindow(std::shared_ptr<Nic> nic, const WindowId& window) : nic_(std::move(nic)), window_(window) {}

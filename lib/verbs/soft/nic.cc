@@ -293,7 +293,7 @@ absl::Status Nic::Plug(base::EventLoop& loop, Fabric& fabric, const DeviceOption
   address_ = FromFabricAddress(port_->address());
   if (address_.udp_port == kRoceUdpPort) address_.udp_port = 0;
   limits_ = MakeLimits(RoundMtu(std::min(port_->max_mtu(), options.max_mtu)));
-  // Assumes as much room at peers as here.
+  // Peers are assumed to have as much room as we have.
   nic_state_.reads.set_window(port_->receive_window());
   if (options.congestion != CongestionControl::kNone) {
     const uint32_t together = options.nic_packets != 0 ? options.nic_packets : PortPackets();
@@ -447,7 +447,7 @@ absl::Status Nic::Modify(uint32_t number, QueuePairState state, const QueuePairA
   walking_ = true;
   const absl::Status status = Connected(number)->Modify(state, attributes, limits_);
   walking_ = false;
-  if (!in_turn_) Wake();  // publishes flushed completions
+  if (!in_turn_) Wake();  // to publish the flushed completions
   return status;
 }
 

@@ -3,11 +3,11 @@
 //
 // A turn begins when packets arrive, a doorbell rings, an alarm is due or the port takes packets
 // again; it does all work, then sends one batch for all queue pairs. One mutex guards all state: a
-// turn takes it once, owners' threads for control calls; posting and polling go through rings
-// without it.
+// turn takes it once, and owners' threads take it for control calls. Posting and polling go without
+// it, through rings.
 //
-// Law: before the mutex is released, whoever must act next is woken: a new completion's owner, or
-// the NIC itself if a packet could be sent.
+// Law: before the mutex is released, whoever must act next is woken: the owner of a new completion,
+// or the NIC itself if a packet could still be sent.
 // Thread rule: as each method says. Made and deleted on the NIC loop's thread.
 #pragma once
 
@@ -45,13 +45,13 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
                                                    const DeviceOptions& options);
   ~Nic() override;
 
-  // Comes before anybody else knows the NIC.
+  // Must be called before anybody else knows the NIC.
   void SetManager(std::unique_ptr<ManagementHandler> manager) {
     NicLock lock(mutex_);
     manager_ = std::move(manager);
   }
 
-  // An owner's call: holds the mutex, then wakes whoever must act next.
+  // An owner's call: holds the mutex, and at its end wakes whoever must act next.
   class ABSL_SCOPED_LOCKABLE Control final {
    public:
     explicit Control(Nic& nic) ABSL_EXCLUSIVE_LOCK_FUNCTION(kNicMutex) : nic_(nic) { nic_.mutex_.Lock(); }
@@ -71,7 +71,7 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
 
   uint32_t NextKey(uint32_t key) const ABSL_NO_THREAD_SAFETY_ANALYSIS { return nic_state_.keys.NextKey(key); }
 
-  // Runs `call` on the NIC loop's thread, and waits.
+  // Runs `call` on the NIC loop's thread and waits for it.
   void RunOnLoop(const std::function<void()>& call) const;
 
   DeviceWatches& watches() { return watches_; }
@@ -84,7 +84,7 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   absl::StatusOr<WindowId> CreateWindow(DomainId domain) REQUIRES_NIC_MUTEX;
   void DestroyWindow(const WindowId& window) REQUIRES_NIC_MUTEX;
 
-  // Makes one that lives until Destroy; the NIC chooses number and source port.
+  // Makes a queue pair that lives until Destroy; the NIC chooses its number and source port.
   absl::StatusOr<ConnectedCore*> CreateQueuePair(QueuePairParts parts,
                                                  const QueuePairOptions& options) REQUIRES_NIC_MUTEX;
   absl::StatusOr<DatagramCore*> CreateDatagramQueuePair(QueuePairParts parts,
@@ -95,11 +95,12 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   absl::Status ModifyByOwner(DatagramCore& queue_pair, QueuePairState state,
                              const DatagramAttributes& attributes) REQUIRES_NIC_MUTEX;
 
-  // Run on the NIC loop's thread. Attach: not a member yet; Detach: a member.
+  // Called on the NIC loop's thread: Attach with a queue pair that is not a member yet, Detach with
+  // a member.
   absl::Status Attach(const Address& group, DatagramCore& queue_pair) REQUIRES_NIC_MUTEX;
   void Detach(const Address& group, DatagramCore& queue_pair) REQUIRES_NIC_MUTEX;
 
-  // Reports one kReceiveLimit once fewer than `limit` are left, perhaps now.
+  // Reports one kReceiveLimit when fewer than `limit` receives are left, which may be now.
   void ArmShared(SharedReceives& receives, uint32_t limit) REQUIRES_NIC_MUTEX;
 
   // Moves its queue pairs to Error and ends its events.
@@ -134,7 +135,7 @@ class Nic final : public Management, public std::enable_shared_from_this<Nic> {
   void ReleaseNumber(uint32_t number) override REQUIRES_NIC_MUTEX { table_.Release(number); }
 
  private:
-  // Before the loop receives again.
+  // Batches in a turn, before the loop receives again.
   static constexpr int kBatchesPerTurn = 2;
 
   Nic(base::EventLoop& loop, base::Trace& trace, const DeviceOptions& options);

@@ -1,5 +1,6 @@
 // NumberShare is the part of queue pair numbers and CM IDs that one of several NICs with one
-// address gives out. The highest bits are the NIC's, so a packet's numbers name it.
+// address gives out. The highest bits are the NIC's own, so a packet's numbers say which NIC it is
+// for.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +12,9 @@ class NumberShare final {
   static constexpr int kBits = 8;
   static constexpr uint32_t kShares = 1 << kBits;
 
-  // All: the NIC is alone at its address.
+  // All numbers: the NIC is alone at its address.
   NumberShare() = default;
-  // `index` < kShares.
+  // `index` is below kShares.
   explicit NumberShare(uint32_t index) : whole_(false), index_(index) {}
 
   bool whole() const { return whole_; }

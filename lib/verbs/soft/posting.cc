@@ -85,7 +85,7 @@ PostResult PostReceivesTo(Nic& nic, QueuePairCore& queue_pair, absl::Span<const 
     return result;
   }
   result = PostReceives(requests, max_sges, nic.limits(), queue_pair.receives);
-  // The NIC finds receives by itself, but not to flush them.
+  // The NIC finds receives by itself, except those that it has to flush.
   if (result.accepted > 0 && queue_pair.failed()) nic.RingDoorbell(queue_pair);
   return result;
 }

@@ -22,10 +22,10 @@ absl::Status QueueFull(uint32_t depth);
 // Returns OK in ReadyToSend, and in Error, to flush.
 PostResult MaySend(QueuePairState state);
 
-// Copies inline bytes to `inline_bytes`.
+// Sets what a slot sends; inline bytes are copied to `inline_bytes`.
 void SetSource(absl::Span<const Sge> sges, bool is_inline, uint64_t length, uint8_t* inline_bytes, SourceBytes* slot);
 
-// Posts up to the first bad one, and publishes.
+// Puts receives into `queue`, up to the first bad one, and publishes them.
 PostResult PostReceives(absl::Span<const ReceiveRequest> requests, uint32_t max_sges, const Limits& limits,
                         ReceiveQueue& queue);
 

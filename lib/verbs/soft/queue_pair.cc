@@ -94,7 +94,7 @@ absl::Status SoftQueuePair::Check(const SendRequest& request, uint64_t length) c
   return absl::OkStatus();
 }
 
-// Memory is checked at the bind: WindowBinding.
+// Checks all but the memory, which is checked when it is bound: WindowBinding.
 absl::Status SoftQueuePair::CheckBind(const SendRequest& request) const {
   const auto* window = dynamic_cast<const SoftMemoryWindow*>(request.bind.window);
   const auto* region = dynamic_cast<const SoftMemoryRegion*>(request.bind.region);

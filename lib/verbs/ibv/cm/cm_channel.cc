@@ -38,7 +38,7 @@ bool TakeCmEvent(rdma_event_channel* channel, CmEvent* event, void** context) {
   event->type = raw->event;
   event->status = raw->status;
   event->id = raw->id;
-  // librdmacm has exchanged the two for our side.
+  // librdmacm has exchanged the two for our side: we may ask for what the peer serves.
   event->peer_serves = raw->param.conn.initiator_depth;
   event->peer_asks = raw->param.conn.responder_resources;
   if (raw->param.conn.private_data != nullptr) {

@@ -1,8 +1,8 @@
 // CmChannel is an event channel of librdmacm on a loop, which hands each event to the owner of its
 // id.
 //
-// rdma_destroy_id and rdma_migrate_id wait for the id's unacknowledged events; so an event is
-// copied and acknowledged before its sink gets it.
+// rdma_destroy_id and rdma_migrate_id wait until all events of the id are acknowledged. So an event
+// is copied and acknowledged before its sink gets it, and neither call ever waits.
 //
 // Law: an id's events go to the sink it was made with, and to none once it was destroyed or
 // migrated.
@@ -71,7 +71,7 @@ class CmChannel final : public std::enable_shared_from_this<CmChannel> {
 
   os::EpollLoop& loop_;
   const CmChannelHandle channel_;
-  os::FdWatch watch_;  // goes before the channel
+  os::FdWatch watch_;  // declared after the channel, so it goes first
 };
 
 }  // namespace tokamak::verbs::ibv

@@ -27,7 +27,8 @@ class ConnectedQueuePair final {
 
   absl::Status Walk(const Step& step) { return queue_pair_->Walk(step.attributes, step.mask); }
 
-  // Flushes posted requests. A refusal, of a removed device say, is logged.
+  // Flushes posted requests. If the device refuses, say since it was removed, there is nothing to
+  // flush: that is logged.
   void WalkToError();
 
   void TellEstablished(absl::Span<const uint8_t> private_data, uint32_t path_mtu);

@@ -1,10 +1,11 @@
 // Connection rules of both connection managers of real verbs: valid options and queue pairs, and
 // the negotiation of two sides.
 //
-// rdma_cm carries 56 bytes each way (RDMA_PS_TCP: CM's 92 less the header of 36). Only the asking
-// side can name a path MTU, over RoCE always its own port's. So both sides state their largest
-// packet in the last four bytes. A peer without them (another program's rdma_cm) gets the route's
-// MTU, or no connection if that is too large for us.
+// rdma_cm carries 56 bytes each way (RDMA_PS_TCP: CM's 92 less the header of 36). Only its asking
+// side can name a path MTU, which over RoCE is always that of its own port. So both sides state
+// their largest packet in the last four bytes, which leaves 52 to the application. With a peer that
+// does not (another program's rdma_cm) the route's MTU counts; if that is too large for us there is
+// no connection.
 //
 //   byte   0 .. 51   the application's, then zeros
 //         52, 53     0x54 0x4b
@@ -25,7 +26,7 @@
 
 namespace tokamak::verbs::ibv {
 
-// Unanswered requests of one listener; further ones are rejected.
+// The most unanswered requests of one listener; further ones are rejected.
 constexpr size_t kMaxUnanswered = 64;
 
 constexpr size_t kCarriedPrivateData = 56;
@@ -34,7 +35,7 @@ constexpr size_t kRdmaCmPrivateData = kCarriedPrivateData - kPathTail;  // Limit
 
 using CarriedData = std::array<uint8_t, kCarriedPrivateData>;
 
-// A peer's private data, untrusted.
+// The contents of a peer's private data; all of it is untrusted.
 struct Carried {
   std::array<uint8_t, kRdmaCmPrivateData> private_data{};
   std::optional<uint32_t> path_mtu;  // bytes
@@ -54,22 +55,25 @@ absl::Status CheckService(const Address& service, const Address& own);
 // Returns the smallest of our limit, the peer's and the route's. kFailedPrecondition: the peer
 // stated no valid one, and will send more than we can take.
 absl::StatusOr<uint32_t> AgreeOnPathMtu(uint32_t own, std::optional<uint32_t> told, uint32_t route);
-// Keeps the other's decision, for the asking side.
+// For the asking side: checks the decision of the other, which it has to keep.
 absl::StatusOr<uint32_t> KeepPathMtu(uint32_t own, std::optional<uint32_t> told, uint32_t route);
 
-// Returns `ours` with reads bounded by the device, and what the peer serves and asks for.
+// Returns `ours`, its reads lowered to what the device can and to what the peer serves and asks
+// for.
 ReliabilityOptions AgreeOnReads(ReliabilityOptions ours, uint32_t max_reads, uint8_t peer_serves, uint8_t peer_asks);
 
-// Unanswered (kMaxUnanswered) until the answer is sent or, on another thread, decided.
+// A request that counts among its listener's unanswered (kMaxUnanswered) until its answer is sent
+// or, if another thread sends it, decided.
 class CountedRequest : public ConnectionRequest {
  public:
   virtual void Decided() = 0;  // from any thread
 };
 
-// For the time of a connection. Move-only.
+// A queue pair that is held for the time of a connection. Move-only.
 class HeldQueuePair final {
  public:
-  // kInvalidArgument: of another kind of device. kFailedPrecondition: not in Init, or held.
+  // kInvalidArgument: it is no queue pair of this kind of device. kFailedPrecondition: it is not in
+  // Init, or is held.
   static absl::StatusOr<HeldQueuePair> Take(QueuePair& queue_pair);
 
   HeldQueuePair(HeldQueuePair&& other) noexcept : queue_pair_(std::exchange(other.queue_pair_, nullptr)) {}

@@ -52,7 +52,7 @@ Departures::~Departures() {
 }
 
 void Departures::Disconnect(rdma_cm_id* id) {
-  // Fails with nothing to disconnect; the id is destroyed all the same.
+  // With nothing left to disconnect it fails, and the id is destroyed all the same.
   const bool told = rdma_disconnect(id) == 0;
   Add(id, told ? MonotonicMilliseconds() + kLongestGoodbye.milliseconds() : 0);
 }
@@ -77,7 +77,7 @@ void Departures::Add(rdma_cm_id* id, int64_t until) {
     const base::MutexLock lock(mutex_);
     arrived_.push_back({id, until});
   }
-  // Also for events that the kernel moved, silently, with the id.
+  // This also wakes the thread for events that the kernel moved, silently, with the id.
   const uint64_t one = 1;
   PCHECK(write(wake_.get(), &one, sizeof(one)) == sizeof(one) || errno == EAGAIN);
 }

@@ -1,12 +1,12 @@
 // Departures takes ids of librdmacm that nobody holds any more, until the kernel is done with them.
 //
 // A disconnect and its answer may be repeated for seconds, and destroying an id may wait for the
-// kernel: on this thread neither a loop nor a dropping program waits.
+// kernel. A thread does both, so neither a loop nor a program that drops a connection waits.
 //
 // Ids that wait for the application's answer, which belong to no loop, are kept here too (Keep).
 // Not for listening ids: librdmacm loses their waiting requests on a change of channel.
 //
-// Thread rule: any thread. The giver does not touch an id any more, except a kept one.
+// Thread rule: any thread. The giver must not touch an id any more, except one that is only kept.
 #pragma once
 
 #include <rdma/rdma_cma.h>
@@ -26,8 +26,8 @@ namespace tokamak::verbs::ibv {
 
 class Departures final {
  public:
-  // An id's longest wait for the answer to its goodbye, and the most that wait; beyond, the oldest
-  // is destroyed.
+  // The longest wait of an id for the answer to its goodbye, and the most ids that wait; beyond
+  // that the oldest is destroyed.
   static constexpr base::Duration kLongestGoodbye = base::Seconds(15);
   static constexpr size_t kMaxGoodbyes = 4096;
 
@@ -38,13 +38,14 @@ class Departures final {
   Departures(const Departures&) = delete;
   Departures& operator=(const Departures&) = delete;
 
-  // Destroys `id` when its goodbye is answered.
+  // Sends the peer a goodbye, and destroys `id` when it is answered.
   void Disconnect(rdma_cm_id* id);
 
-  // Rejects a peer that waits for an answer.
+  // Destroys `id`, and rejects a peer that waits for an answer.
   void Destroy(rdma_cm_id* id);
 
-  // Moves `id`, which expects no event, here; its owner stays. Errors: rdma_migrate_id's.
+  // Moves `id`, for which no event is expected, to this channel; its owner stays the same. Errors
+  // are those of rdma_migrate_id.
   absl::Status Keep(rdma_cm_id* id);
 
  private:

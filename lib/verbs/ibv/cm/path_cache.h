@@ -1,8 +1,8 @@
 // PathCache keeps the paths that InfiniBand's subnet manager gave, so connecting to a peer again
 // does not ask it.
 //
-// A path may go stale: it is forgotten when connecting by it failed, all are when the port reports
-// a change (ChangesPaths), and each after kLifetime.
+// A path may go stale. So it is forgotten when connecting by it has failed, all of them when the
+// port reports a change (ChangesPaths), and each after kLifetime.
 //
 // Law: at most kMaxPaths; the oldest goes first.
 // Thread rule: any thread.
@@ -23,8 +23,8 @@
 
 namespace tokamak::verbs::ibv {
 
-// Returns RDMA_OPTION_IB_PATH for a path that the kernel resolved: the only one, both ways, for the
-// connection's own messages too.
+// Returns RDMA_OPTION_IB_PATH for a path that the kernel resolved: it is the only one, both ways,
+// and for the messages that make the connection, too.
 ibv_path_data ToPathData(const ibv_sa_path_rec& path);
 
 // True if `event` makes the port's paths stale.

@@ -22,7 +22,7 @@ absl::StatusOr<bool> LeadsTo(rdma_event_channel* channel, const Address& address
   if (rdma_create_id(channel, &id, nullptr, RDMA_PS_TCP) != 0) return ErrnoStatus(errno, "rdma_create_id");
   const absl::Cleanup destroy = [id] { rdma_destroy_id(id); };
   SocketAddress where = ToSocketAddress(address);
-  if (rdma_bind_addr(id, where.get()) != 0) return false;  // no RDMA at this net device
+  if (rdma_bind_addr(id, where.get()) != 0) return false;  // an address of a net device without RDMA
   return id->verbs != nullptr && device == ibv_get_device_name(id->verbs->device) && id->port_num == port;
 }
 

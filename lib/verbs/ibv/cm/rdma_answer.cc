@@ -28,7 +28,7 @@ absl::Status CheckAnswer(const rdma_conn_param& answer, LinkKind link, QueuePair
 }
 
 absl::Status AnswerStatus(int error, absl::string_view call) {
-  // ECONNRESET: iWARP's broken TCP connection.
+  // ECONNRESET: iWARP's errno for a broken TCP connection below.
   if (error != EINVAL && error != ECONNRESET) return ErrnoStatus(error, call);
   return absl::CancelledError(absl::StrCat("the peer does not wait for this connection any more (", call, ")"));
 }

@@ -1,10 +1,10 @@
 // The passive side's answer over librdmacm: its valid contents, and the meaning of the kernel's
 // refusal.
 //
-// EINVAL is returned both for an asker that has gone and for a wrong answer, and the id's state
-// does not show which: a failed rdma_accept rejects the request, and a departure changes the state
-// before its event comes. So the answer is checked before, by the rules of rdma_cm, iw_cm and their
-// providers; EINVAL is then the departure.
+// The kernel returns EINVAL both when the asker has gone and when the answer is wrong, and the id's
+// state does not show which: a failed rdma_accept rejects the request, and a departure changes the
+// state before its event comes. So the answer is checked before, by the rules of rdma_cm, iw_cm and
+// their providers; after that EINVAL can only mean the departure.
 //
 // Pure functions.
 #pragma once
@@ -21,8 +21,8 @@
 namespace tokamak::verbs::ibv {
 
 // Errors are mistakes of ours. kInvalidArgument: too many reads for the device, more private data
-// than the smallest that is carried, no queue pair. kFailedPrecondition: `state`: for iWARP not
-// Init, else not ReadyToSend.
+// than every asker can get, no queue pair. kFailedPrecondition: the queue pair cannot be connected
+// in `state`: it is not Init (iWARP), or not ReadyToSend (others).
 absl::Status CheckAnswer(const rdma_conn_param& answer, LinkKind link, QueuePairState state, uint32_t max_reads);
 
 // Maps `error` of `call` for a checked answer: kCancelled if the asker has gone, else as

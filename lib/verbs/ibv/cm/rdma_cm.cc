@@ -28,7 +28,8 @@ absl::StatusOr<std::shared_ptr<CmChannel>> RdmaCmCore::ChannelOf(os::EpollLoop& 
   return channel;
 }
 
-// RoCE: the kernel derives the priority; InfiniBand: the QoS class in the path query; iWARP: TCP's.
+// RoCE's kernel derives the priority from it; InfiniBand's subnet manager is asked for a path of
+// this QoS class; iWARP's sets it on the TCP socket.
 absl::Status RdmaCmCore::SetTrafficClass(rdma_cm_id* id) const {
   std::optional<uint8_t> traffic_class = options_.traffic_class;
   if (!traffic_class.has_value()) return absl::OkStatus();

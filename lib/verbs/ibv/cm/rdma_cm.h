@@ -1,9 +1,9 @@
 // verbs::ConnectionManager over librdmacm, the kernel's RDMA connection manager: InfiniBand, RoCE
 // and iWARP.
 //
-// librdmacm gets the numbers of our existing queue pairs. On InfiniBand and RoCE we walk them by
-// its attributes (rdma_init_qp_attr), with path MTU, time-outs and retries of our own; on iWARP the
-// kernel does.
+// Our queue pairs exist before their connection, so librdmacm gets only their numbers. On
+// InfiniBand and RoCE we walk them by its attributes (rdma_init_qp_attr), with path MTU, time-outs
+// and retries of our own; on iWARP the kernel walks them.
 //
 //   active    resolve address (from our device's own), traffic class if asked for, resolve route,
 //             connect;
@@ -12,14 +12,17 @@
 //             RTU, or the first data: kEstablished
 //   end       either side's disconnect, a lost device: to Error
 //
-// The active side is connected first and may send at once. Every attempt ends by its own deadline;
-// one below some 4 s allows for no loss, as the kernel repeats a lost request after that.
+// The active side hears of the connection first and may send at once. Every attempt ends by its own
+// deadline, whatever the kernel's are. The kernel repeats a lost request after some 4 s, so a
+// shorter deadline allows for no loss.
 //
-// iWARP: the passive side's answer is the last word, so a connection with a peer that gave up may
-// come up, and is disconnected. An attempt cannot be cancelled: dropping its queue pair waits for
-// its end (SoftiWARP: 10 s at most). SoftiWARP's rdma_connect blocks until TCP has connected.
+// iWARP: the passive side's answer is the last word, so its connection may come up for a peer that
+// has given up, and is disconnected then. The kernel cannot cancel an attempt: dropping its queue
+// pair waits for the attempt's end (SoftiWARP: 10 s at most). SoftiWARP's rdma_connect blocks until
+// TCP has connected.
 //
-// A device runs it on a thread of its own (off_loop_cm.h), whose loop then is a queue pair's.
+// A device runs it on a thread of its own (off_loop_cm.h), whose loop is then meant by "the loop of
+// a queue pair".
 //
 // Thread rule: see verbs.h. The loop of a connection's queue pair reads its events (cm_channel.h);
 // a thread waits for goodbyes (departures.h).
@@ -38,11 +41,11 @@
 namespace tokamak::verbs::ibv {
 
 struct RdmaCmOptions {
-  std::string device;  // as ibv_devices lists it; no other is connected
+  std::string device;  // as ibv_devices lists it; no other device is connected
   uint8_t port_number = 1;
   std::optional<uint8_t> traffic_class;  // none: the fabric decides
   Address address;                       // Device::address(): the source of requests
-  std::function<LocalPort()> port;       // at present, from any thread: its MTU may change
+  std::function<LocalPort()> port;       // the present port, from any thread: its MTU may change
   uint32_t max_reads = 0;                // Limits::max_reads
 };
 
@@ -60,11 +63,12 @@ class RdmaConnectionManager final : public ConnectionManager {
                                                       const ConnectOptions& options,
                                                       ConnectionHandler handler) override;
 
-  // Ends, on IBV_EVENT_COMM_EST, the queue pair's wait for its connection's last message. From any
-  // thread; ignores others.
+  // The device reports first data (IBV_EVENT_COMM_EST): a queue pair that waits for the last
+  // message of its connection's making stops waiting. From any thread; ignores other queue pairs.
   void OnFirstData(uint32_t queue_pair_number);
 
-  // Drops paths on ChangesPaths events. From any thread.
+  // The port reports that the routes to peers may have changed: cached paths are dropped. From any
+  // thread.
   void OnPathsChanged();
 
  private:

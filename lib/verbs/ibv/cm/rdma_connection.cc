@@ -154,7 +154,7 @@ absl::Status RdmaConnection::ResolveRoute() {
   return ErrnoStatus(errno, absl::StrCat("rdma_resolve_route ", peer_.ToString()));
 }
 
-// Gives the kernel InfiniBand's cached path. The event is the same.
+// InfiniBand: gives the kernel the path that the subnet manager gave before. The event is the same.
 bool RdmaConnection::TakeKnownPath() {
   if (port_.link != LinkKind::kInfiniBand) return false;
   std::optional<ibv_path_data> path = core_->paths().Find(peer_);
@@ -191,7 +191,7 @@ void RdmaConnection::OnAnswer(const CmEvent& event) {
     if (!mtu.ok()) return mtu.status();
     path_mtu_ = *mtu;
     if (port_.link == LinkKind::kIwarp) {
-      // Providers disagree on the order of the two.
+      // Providers disagree on which of the event's two numbers is which.
       const uint8_t least = std::min(event.peer_serves, event.peer_asks);
       const ReliabilityOptions reliability = AgreeOnReads(reliability_, core_->options().max_reads, least, least);
       queue_pair_->WasConnected(reliability.reads_outstanding);
@@ -209,7 +209,8 @@ void RdmaConnection::OnAnswer(const CmEvent& event) {
 
 void RdmaConnection::OnRejected(const CmEvent& event) {
   if (active_ && port_.link != LinkKind::kIwarp && event.status == kStaleConnection) {
-    // The peer's kernel ends an earlier connection of our number, then has room.
+    // The peer's kernel still has our number from an earlier connection; it ends that, and has room
+    // then.
     stale_delay_ = stale_delay_ * 2;
     return TryAgain(stale_delay_ / 2);
   }
@@ -226,7 +227,8 @@ void RdmaConnection::TryAgain(base::Duration delay) {
   });
 }
 
-// Returns bytes: from InfiniBand's subnet manager, or of the asking side's RoCE port.
+// Returns the route's MTU in bytes: from InfiniBand's subnet manager, or of the asking side's RoCE
+// port.
 absl::StatusOr<uint32_t> RdmaConnection::RouteMtu() {
   if (port_.link == LinkKind::kIwarp) return kMaxMtu;
   Step step;
@@ -292,7 +294,7 @@ void RdmaConnection::End(Kind kind, absl::Status why, absl::Span<const uint8_t> 
   if (kind == Kind::kUnreachable) core_->paths().Forget(peer_);
   deadline_.Cancel();
   next_.Cancel();
-  // Unanswered, it stays in Init, good for another attempt.
+  // A queue pair that got no answer stays in Init, good for another attempt.
   if (walked_ || peer_may_wait || kind == Kind::kDisconnected) queue_pair_.WalkToError();
   ReleaseId(peer_may_wait);
   queue_pair_.TellEnd(kind, std::move(why), private_data);

@@ -22,7 +22,7 @@
 
 namespace tokamak::verbs::ibv {
 
-// A peer's request.
+// A request as rdma_cm presented it.
 struct RdmaOffer {
   Carried carried;
   uint8_t peer_serves = 0;  // reads
@@ -48,12 +48,12 @@ class RdmaConnection final : public Connection, private CmSink {
  private:
   enum class Phase { kNew, kAddress, kRoute, kAsked, kAnswered, kUp, kOver };
 
-  // First delay before asking again a peer with an earlier life of our queue pair's number;
-  // doubles.
+  // The first delay before asking again a peer that still has an earlier connection of our queue
+  // pair's number; doubles.
   static constexpr base::Duration kStaleDelay = base::Milliseconds(20);
 
   // The kernel's first wait for the peer's link address; doubles. Linux misses an answer that comes
-  // at once, as over a virtual cable, and sleeps it out.
+  // at once, as over a virtual cable, and then sleeps for the whole wait.
   static constexpr base::Duration kAddressPatience = base::Milliseconds(20);
 
   void OnCmEvent(const CmEvent& event) override;
@@ -91,14 +91,14 @@ class RdmaConnection final : public Connection, private CmSink {
 
   Phase phase_ = Phase::kNew;
   bool active_ = true;
-  bool path_is_known_ = false;  // true if cached
-  bool walked_ = false;         // true once out of Init
+  bool path_is_known_ = false;  // true if it was cached: the subnet manager was not asked
+  bool walked_ = false;         // true once the queue pair has left Init
   rdma_cm_id* id_ = nullptr;
   uint32_t path_mtu_ = 0;
   base::Duration stale_delay_ = kStaleDelay;
   base::Duration address_patience_ = kAddressPatience;
   base::Timer deadline_;
-  base::Timer next_;  // a step outside of a call, or later
+  base::Timer next_;  // a step to be taken outside of a call, or later
 };
 
 }  // namespace tokamak::verbs::ibv

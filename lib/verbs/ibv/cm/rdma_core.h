@@ -29,20 +29,20 @@ class RdmaCmCore final {
   Departures& departures() { return *departures_; }
   PathCache& paths() { return paths_; }
 
-  // Makes it at need. On the loop's thread.
+  // Returns the loop's channel, made if there is none. On the loop's thread.
   absl::StatusOr<std::shared_ptr<CmChannel>> ChannelOf(os::EpollLoop& loop);
 
-  // Sets ours, if any: before the route of `id` is resolved, or it listens.
+  // Sets our traffic class, if there is one: before the route of `id` is resolved, or it listens.
   absl::Status SetTrafficClass(rdma_cm_id* id) const;
 
-  // kFailedPrecondition: the id is bound to another device or port.
+  // kFailedPrecondition: rdma_cm bound the id to another device or port than ours.
   absl::Status CheckDevice(const rdma_cm_id* id) const;
 
   // Notes whether our own address led to our device. Logs the first failure, with its remedy, and
   // the first success after.
   void NoteOwnAddress(const absl::Status& found);
 
-  // In between, first data makes the connection of `id`.
+  // Between these two, first data for the queue pair completes the connection of `id`.
   void AwaitData(uint32_t queue_pair_number, rdma_cm_id* id);
   void StopAwaiting(uint32_t queue_pair_number);
   void OnFirstData(uint32_t queue_pair_number);

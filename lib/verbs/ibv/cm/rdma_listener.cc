@@ -89,8 +89,8 @@ RdmaListener::RdmaListener(std::shared_ptr<RdmaCmCore> core, std::shared_ptr<CmC
 
 RdmaListener::~RdmaListener() { Close(); }
 
-// Not by departures: the port is free on return, and unpresented requests, which would not move
-// along, are rejected.
+// Done here and not by departures: the port must be free on return, and requests that were not
+// presented, which would not move to another channel with the id, are rejected.
 void RdmaListener::Close() {
   rdma_cm_id* const id = std::exchange(id_, nullptr);
   if (id != nullptr && rdma_destroy_id(id) != 0) PLOG(ERROR) << "rdma_destroy_id";

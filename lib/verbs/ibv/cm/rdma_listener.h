@@ -1,7 +1,7 @@
 // Listening over librdmacm: RdmaListener, and RdmaRequest for each peer that asks.
 //
-// A presented request, on no loop's channel, outlives its listener; any queue pair's loop may
-// answer.
+// A presented request is on no loop's channel, so it outlives its listener and may be answered from
+// the loop of any queue pair.
 #pragma once
 
 #include <rdma/rdma_cma.h>

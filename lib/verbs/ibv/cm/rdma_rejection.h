@@ -8,10 +8,10 @@
 namespace tokamak::verbs::ibv {
 
 // InfiniBand's reasons to reject that we act upon. (12.6.7.2)
-constexpr int kStaleConnection = 10;  // an earlier connection of this queue pair's number
+constexpr int kStaleConnection = 10;  // the peer remembers an earlier connection of this queue pair's number
 constexpr int kConsumerReject = 28;   // by the peer's application
 
-// Returns "nobody listens at this port", "connection timed out" or the like.
+// Returns the reason in words: "nobody listens at this port", "connection timed out" or the like.
 std::string EventText(const CmEvent& event);
 
 }  // namespace tokamak::verbs::ibv

@@ -17,7 +17,7 @@ absl::Status WalkedQueuePair::Walk(ibv_qp_attr attributes, int mask) {
   const bool ends = moves && attributes.qp_state == IBV_QPS_ERR;
   if (ends && provider_->ended() && facts_.link == LinkKind::kIwarp) return absl::OkStatus();
   const int error = provider_->Walk(attributes, mask, walker_.get());
-  // Nothing to end: the walker was stopped, or the queue pair or its device is gone.
+  // There is nothing to end if the walker was stopped, or the queue pair or its device is gone.
   if (ends && (error == ECANCELED || provider_->lost())) return absl::OkStatus();
   const QueuePairState to = StateOf(attributes.qp_state);
   if (error != 0) return ErrnoStatus(error, absl::StrCat("ibv_modify_qp to ", ToString(to)));
@@ -25,7 +25,7 @@ absl::Status WalkedQueuePair::Walk(ibv_qp_attr attributes, int mask) {
   return absl::OkStatus();
 }
 
-// Ends one that its loop has given up meanwhile.
+// The kernel has walked it. If its loop has given it up meanwhile, it ends here.
 void WalkedQueuePair::WasConnected(uint8_t reads) {
   if (!walker_->MayWalk()) {
     const Step error = ErrorStep();

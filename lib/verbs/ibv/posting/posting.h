@@ -1,8 +1,8 @@
 // Posting checks our requests against the promises of verbs.h, and translates them into libibverbs'
 // work requests in arrays of fixed size, so it allocates nothing.
 //
-// Providers check little, and differently. Empty Sges are left out: to some devices length 0 means
-// 2^31 bytes.
+// Providers check little, and differ in what they check, so the checks are ours. Empty Sges are
+// left out: to some devices length 0 means 2^31 bytes.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -18,7 +18,7 @@
 
 namespace tokamak::verbs::ibv {
 
-// In one call of the provider; all requests' Sges.
+// Work requests in one call of the provider, and the Sges of all of them.
 constexpr size_t kBatchRequests = 16;
 constexpr size_t kBatchSges = 64;
 static_assert(kBatchSges >= kMaxSges, "a batch takes one request at least");
@@ -56,13 +56,13 @@ class Batch final {
 
   Request& Add(uint64_t wr_id);
 
-  // Sets the last request's. `never_none`: one empty Sge stands in for none, which siw refuses in
-  // receives.
+  // Gives the last request its Sges. `never_none`: one empty Sge stands in for none, since siw
+  // refuses receives without any.
   void SetSges(absl::Span<const Sge> sges, bool never_none);
 
   Request* first() { return requests_.data(); }
-  // Returns how many a call took that ended with `error` and refused `bad` first: all if it names
-  // none, as the doorbell failed when the queue pair ended.
+  // Returns how many requests a call took that ended with `error` and named `bad` as the first that
+  // it refused. If it names none it took all: its doorbell failed because the queue pair had ended.
   size_t Accepted(int error, const Request* bad) const {
     return error == 0 || bad == nullptr ? size_ : static_cast<size_t>(bad - requests_.data());
   }

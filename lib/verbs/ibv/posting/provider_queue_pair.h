@@ -1,11 +1,12 @@
 // ProviderQueuePair is the provider's ibv_qp of one queue pair, shared by the loop's thread and the
 // one that connects (call_thread.h), which both make and walk it.
 //
-// One call at a time runs: dropping a queue pair waits only for that, and after Destroy the
-// provider is not called, whoever still holds this. Posting and polling are the loop's alone,
-// without a lock.
+// One call at a time is under way, so dropping a queue pair waits only for that one; after Destroy
+// the provider is not called, even if another thread still holds this. Posting and polling are the
+// loop's alone, and take no lock here.
 //
-// Law: after a step to Error only steps to Error and Reset follow.
+// Law: after a step to Error only steps to Error and Reset follow, so a dropped connection cannot
+// revive its queue pair.
 // Thread rule: any thread.
 #pragma once
 
@@ -34,7 +35,7 @@ class ProviderQueuePair final {
 
     // Uses the right; returns false if it was taken back.
     bool MayWalk() {
-      walked_ = true;  // first: this or Stop sees the other's write
+      walked_ = true;  // first: either this or Stop sees what the other wrote
       return !stopped_;
     }
 
@@ -55,7 +56,7 @@ class ProviderQueuePair final {
   bool tried() const { return tried_.load(std::memory_order_acquire); }        // true once Make has an answer
   uint32_t number() const { return number_.load(std::memory_order_acquire); }  // once made
 
-  // Once made, for the thread that calls Destroy: constant until then.
+  // Once it is made, for the thread that calls Destroy; constant until then.
   ibv_qp* get() const ABSL_NO_THREAD_SAFETY_ANALYSIS { return queue_pair_; }
 
   // Calls ibv_modify_qp. Returns a positive errno, or 0. ECANCELED, without a call: its walker was

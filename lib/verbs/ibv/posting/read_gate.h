@@ -1,7 +1,7 @@
 // ReadGate holds the requests of a send queue until the READs before them have come, for a provider
 // with broken fences (Quirks::breaks_fences): a READ passes while fewer are on their way than the
-// peer serves, any other request while there is none. So the provider's may all start at once, and
-// complete in order.
+// peer serves, any other request while there is none. So all requests that the provider holds may
+// start at once, and they complete in order.
 //
 // Copies requests, Sges and inline bytes into memory allocated once.
 //
@@ -36,7 +36,7 @@ class ReadGate final {
   // Lets requests pass, with at most `reads` READs on their way; 0 counts as 1. Starts closed.
   void Open(uint32_t reads);
 
-  // Drops the waiting requests, too.
+  // Drops the waiting requests; nothing passes any more.
   void Close();
 
   // Takes a checked request (CheckSend); fewer than depth wait.
@@ -47,7 +47,7 @@ class ReadGate final {
 
   void Pass();
 
-  // Counts one that had passed; not empty READs.
+  // A READ that had passed has come. Not for empty READs.
   void ReadCame();
 
   bool empty() const { return added_ == passed_; }

@@ -1,12 +1,13 @@
 // SharedSlots are the receives posted to a shared receive queue and not polled yet.
 //
-// The device takes receives in order and finishes them in any, so each has a slot, its number in
-// the wr_id, until its completion was polled. Room is counted by the latest polled one, see
-// verbs.h; twice the depth in slots keeps a slow one from holding up the others.
+// The device takes receives in order and finishes them in any order, so each has a slot, whose
+// number is its wr_id, until its own completion was polled. Room is counted by the latest polled
+// one, see verbs.h; so there are twice as many slots as the queue is deep, and a slow receive does
+// not hold up the others.
 //
-// Some providers drop a queue pair's completions with it. A queue pair finishes its receives in
-// order, so it holds none from before its latest; a slot that none can hold was lost with a gone
-// one, and is free.
+// Some providers drop a queue pair's completions with it. A queue pair finishes its receives in the
+// order in which it took them, so it holds none from before the latest that it finished. A receive
+// that no queue pair can hold was lost with one that is gone, and its slot is free.
 //
 // Law: a receive that a queue pair may still finish keeps its slot.
 // Thread rule: the thread of the queue pairs that draw from it.
@@ -33,11 +34,11 @@ class SharedSlots final {
 
   // A queue pair draws from now on, or again after a reset.
   void AddOwner(uint32_t number);
-  // It is gone, and its completions, unless lost, are released.
+  // A queue pair is gone, and all of its completions that were not lost have been released.
   void RemoveOwner(uint32_t number);
 
-  // The slot's completion is handed out, or forgotten. Returns the id; none if nothing is posted
-  // there.
+  // The completion of this slot, from queue pair `owner`, is handed out or forgotten. Returns the
+  // id; none if nothing is posted there.
   std::optional<uint64_t> Release(uint32_t slot, uint32_t owner);
 
  private:

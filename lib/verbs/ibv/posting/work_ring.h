@@ -1,8 +1,8 @@
 // WorkRing is the requests posted to one queue and not polled yet: the program's ids, and so how
 // much room is left.
 //
-// The wr_id is the position, so a completion also frees the unsignaled ones before it. Depths are
-// strict, unlike providers'.
+// A request's wr_id is its position, so a completion also frees the unsignaled requests before it.
+// Depths are strict: providers round them up, we do not.
 //
 // Law: posted() - released() <= depth().
 // Thread rule: the queue pair's thread.
@@ -18,10 +18,10 @@ namespace tokamak::verbs::ibv {
 // Marks the wr_id of receives; the rest is the position, or the slot of a shared queue.
 constexpr uint64_t kReceiveMark = uint64_t{1} << 63;
 
-// Reported to the program for a provider's success.
+// How a provider's success is reported to the program.
 enum class Telling : uint8_t {
   kAsIs,
-  kNothing,  // it did not ask
+  kNothing,  // it did not ask for a completion
   kRead,     // a READ: the provider was given another request for it
 };
 
@@ -34,8 +34,8 @@ class WorkRing final {
   uint64_t released() const { return released_; }
   uint32_t room() const { return depth_ - static_cast<uint32_t>(posted_ - released_); }
 
-  // Notes the id of the request `ahead` < room() after the last posted, and returns its position;
-  // Commit posts the first `count`.
+  // Notes the id of the request `ahead` after the last one posted (ahead < room()), and returns its
+  // position; Commit posts the first `count` of those noted.
   uint64_t Note(uint32_t ahead, uint64_t id, Telling telling = Telling::kAsIs) {
     const uint64_t position = posted_ + ahead;
     entries_[position & mask_] = {id, telling};
@@ -48,7 +48,7 @@ class WorkRing final {
   uint64_t id(uint64_t position) const { return entries_[position & mask_].id; }
   Telling telling(uint64_t position) const { return entries_[position & mask_].telling; }
 
-  // Polled: `position` and all before it are free.
+  // The completion at `position` was polled: it and all before it are free.
   void Release(uint64_t position) { released_ = std::max(released_, position + 1); }
 
   void Clear() { released_ = posted_; }

@@ -1,8 +1,8 @@
 // RouteSearches find out the ways to peers before queue pairs need them.
 //
-// RoCE: the step to ReadyToReceive asks for the peer's hardware address (ARP), a second long if
-// nobody answers: on a loop one cut cable would stop all transfers. So a thread for each peer asks
-// before.
+// RoCE: the step to ReadyToReceive has the kernel ask for the peer's hardware address (ARP), and
+// waits for a second if nobody answers: on a loop, one cut cable would stop all other transfers. So
+// a thread for each peer asks before.
 //
 // Law: `found` runs once, in a later task of its loop, and not after its Search was dropped.
 // Thread rule: Start from any thread, on the loop that it names; a Search is dropped on its loop's
@@ -23,7 +23,7 @@
 
 namespace tokamak::verbs::ibv {
 
-// May wait; from any thread. Errors: there is no way.
+// Asks for the route to a peer. May wait; from any thread. Errors: there is none.
 using FindRoute = std::function<absl::Status(const PeerPort& peer)>;
 
 class RouteSearches final {

@@ -2,14 +2,14 @@
 // and the queue pairs are walked by hand (--cm tcp). For InfiniBand and RoCE; only the kernel
 // connects iWARP's queue pairs.
 //
-// The TCP connection lasts as long: closing it is the goodbye, its loss the end, at the latest
-// kLongestSilence (tcp_line.h) after the peer's host vanished. tcp_hello.h has the exchange,
-// docs/tcp_cm.md its bytes.
+// The TCP connection stays open while the connection lasts. Closing it is the goodbye; when it is
+// lost the peer counts as gone, at the latest kLongestSilence (tcp_line.h) after its host vanished.
+// tcp_hello.h has the exchange, docs/tcp_cm.md its bytes.
 //
 // RoCE: the route is searched before the queue pair's step (route_searches.h), by the passive side
 // at the request, by the active side at its acceptance. Strangers' searches do not delay our own.
 //
-// Runs on a device's thread (off_loop_cm.h). Thread rule: see verbs.h.
+// A device runs it on a thread of its own (off_loop_cm.h). Thread rule: see verbs.h.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,9 @@ namespace tokamak::verbs::ibv {
 
 struct TcpCmOptions {
   Address address;                  // Device::address(): the source of lines
-  std::function<LocalPort()> port;  // at present, from any thread: its MTU may change
+  std::function<LocalPort()> port;  // the present port, from any thread: its MTU may change
   uint32_t max_reads = 0;           // Limits::max_reads
-  FindRoute find_route;             // null: none needed
+  FindRoute find_route;             // null: routes need no search
 };
 
 class TcpConnectionManager final : public ConnectionManager {

@@ -130,7 +130,7 @@ void TcpConnection::OnLineLost(const absl::Status& why) {
   const absl::Status status(absl::IsDeadlineExceeded(why) ? why.code() : absl::StatusCode::kUnavailable,
                             absl::StrCat(peer_.ToString(), ": ", why.message()));
   if (phase_ == Phase::kUp) return End(Kind::kDisconnected, status);
-  // Closing without an answer is a rejection.
+  // A peer that closes without an answer rejects us; one that cannot be reached does not.
   const bool answered = phase_ == Phase::kSearching;
   End(absl::IsAborted(why) && !answered ? Kind::kRejected : Kind::kUnreachable, status);
 }

@@ -7,7 +7,7 @@
 // kSearching, over RoCE: the peer accepted, and a thread searches its route (route_searches.h), as
 // a listener does for the passive side. Neither shows that the other's way works.
 //
-// Law: as RdmaConnection's. Thread rule: the loop's of its queue pair.
+// Law: as for RdmaConnection. Thread rule: that of its queue pair's loop.
 #pragma once
 
 #include <cstdint>
@@ -71,17 +71,17 @@ class TcpConnection final : public Connection, private TcpLine::Owner {
   const Address peer_;
   const ReliabilityOptions wanted_;
   const base::Time until_;
-  TcpHello hello_;  // in every message
+  TcpHello hello_;  // our part of every message
 
   Phase phase_ = Phase::kNew;
-  bool walked_ = false;  // true once out of Init
+  bool walked_ = false;  // true once the queue pair has left Init
   uint32_t path_mtu_ = 0;
   std::shared_ptr<RouteSearches> routes_;  // of the active side, or null
   std::unique_ptr<RouteSearches::Search> search_;
   std::optional<TcpLine> line_;
   base::Timer deadline_;
-  base::Timer failed_;  // a failure inside a call
-  base::Timer again_;   // a search's next try
+  base::Timer failed_;  // reports a failure inside a call after it
+  base::Timer again_;   // retries a search that has to wait for its turn
 };
 
 // Draws a first PSN, 24 bits, that late packets of earlier connections are unlikely to match.

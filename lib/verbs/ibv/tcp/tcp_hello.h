@@ -7,7 +7,7 @@
 //     kReady    ------------------->       both are in ReadyToSend: connected
 //     the TCP connection stays open; its end, by either side or by the network, ends the connection
 //
-// Untrusted: a message that does not decode ends the line.
+// The other side is untrusted: a message that does not decode ends the line.
 #pragma once
 
 #include <array>

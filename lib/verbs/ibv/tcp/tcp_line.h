@@ -1,7 +1,8 @@
 // TcpLine carries TcpHellos over one TCP connection on a loop, and reports its end.
 //
-// A side sends two messages at most, which any socket's buffer holds: nothing is queued, a full
-// socket is lost. Keep-alive probes notice a vanished host within kLongestSilence.
+// A side sends two messages at most, which any socket's buffer holds: so nothing is queued, and a
+// socket that takes no more is lost. Keep-alive probes notice a vanished host within
+// kLongestSilence.
 //
 // Thread rule: the loop's.
 #pragma once
@@ -36,10 +37,10 @@ class TcpLine final {
     ~Owner() = default;
   };
 
-  // Begins a line from `from`, at any port, to `to`. Errors: the system's.
+  // Begins to connect a line from `from`, whose port is ignored, to `to`. Errors are the system's.
   static absl::StatusOr<os::FileDescriptor> Connect(const Address& from, const Address& to);
 
-  // `socket` does not block. `connecting`: from Connect, OnLineUp follows.
+  // `socket` must not block. `connecting`: it comes from Connect, and OnLineUp follows.
   TcpLine(os::EpollLoop& loop, os::FileDescriptor socket, bool connecting, Owner& owner);
   TcpLine(const TcpLine&) = delete;
   TcpLine& operator=(const TcpLine&) = delete;
@@ -58,7 +59,7 @@ class TcpLine final {
   bool connecting_;
   Owner& owner_;
   TcpHelloBytes bytes_{};
-  size_t size_ = 0;  // received of bytes_
+  size_t size_ = 0;  // how many of bytes_ have come
   os::FdWatch watch_;
 };
 

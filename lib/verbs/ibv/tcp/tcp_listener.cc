@@ -68,7 +68,7 @@ void TcpRequest::Reject(absl::Span<const uint8_t> private_data) {
   if (socket_.valid()) SendReject(Answer(), ask_, private_data);
 }
 
-// A peer whose request, or route, is awaited.
+// A peer that connected and has not sent its request yet, or whose route is being searched.
 class TcpListener::HalfOpen final : private TcpLine::Owner {
  public:
   HalfOpen(TcpListener& listener, os::FileDescriptor socket, const Address& peer)
@@ -114,7 +114,7 @@ absl::StatusOr<std::unique_ptr<TcpListener>> TcpListener::Listen(os::EpollLoop& 
   SocketAddress where = ToSocketAddress(address);
   os::FileDescriptor socket(::socket(where.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket.valid()) return ErrnoStatus(errno, "socket");
-  const int yes = 1;  // frees a port whose last connections the kernel remembers
+  const int yes = 1;  // a port whose last connections the kernel still remembers is free
   PCHECK(setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) == 0);
   if (bind(socket.get(), where.get(), where.size) != 0 || listen(socket.get(), kBacklog) != 0) {
     const int error = errno;
@@ -154,7 +154,7 @@ void TcpListener::AcceptSome() {
         watch_.SetEvents(0);
         retry_ = loop_.RunAfter(kRetryAccept, [this] { watch_.SetEvents(EPOLLIN); });
       }
-      return;  // EAGAIN, or a peer's that is gone
+      return;  // EAGAIN: no more; other errors are of a peer that is gone
     }
     const std::optional<Address> peer = FromSocketAddress(from.get());
     if (!peer || !HasRoomFor(*peer)) continue;

@@ -1,9 +1,10 @@
 // Listening for --cm tcp: TcpListener, and TcpRequest for each peer that asked.
 //
-// A peer has kAskDeadline to send its request and to be found (route_searches.h), else it is
-// rejected. At most kMaxHalfOpen are at that, kMaxHalfOpenOfOne of one address, so no host keeps
-// the others out; more are closed at once. A presented request is an unwatched socket: it outlives
-// its listener, and any queue pair's loop may answer.
+// A peer that connects has kAskDeadline to send its request and to be found (route_searches.h); one
+// that cannot be reached is rejected. At most kMaxHalfOpen peers are at that, and kMaxHalfOpenOfOne
+// of one address, so no host alone keeps the others out; more are closed at once. A presented
+// request is a socket that nobody watches, so it outlives its listener and may be answered from the
+// loop of any queue pair.
 #pragma once
 
 #include <atomic>
@@ -31,7 +32,7 @@ constexpr size_t kMaxHalfOpenOfOne = 64;  // of one address, with any ports
 static_assert(kMaxHalfOpenOfOne < kMaxHalfOpen);
 static_assert(kMaxHalfOpenOfOne >= kMaxUnanswered, "what a host asks at once may all be presented");
 
-// As the device is now. From any thread.
+// Returns our side of a connection with these options, as the device is now. From any thread.
 using MakeTcpOffer = std::function<TcpOffer(const ConnectOptions& options)>;
 
 class TcpRequest final : public CountedRequest {

@@ -24,7 +24,7 @@ bool NeedsGlobalRoute(const LocalPort& port, const PeerPort& peer) {
   return port.link == LinkKind::kRoce || port.global_routes_only || !InOneSubnet(port, peer);
 }
 
-// Valid in its own subnet only.
+// A LID is valid in its own subnet only.
 absl::Status CheckLid(const LocalPort& port, const PeerPort& peer) {
   if (port.link != LinkKind::kInfiniBand) return absl::OkStatus();
   if (peer.lid == 0) return absl::InvalidArgumentError("InfiniBand: the peer's LID is needed, and it told none");

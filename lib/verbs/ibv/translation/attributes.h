@@ -41,7 +41,7 @@ struct LocalPort {
   std::optional<uint8_t> traffic_class;  // with a GRH; for RoCE v2 the IP header's DSCP and ECN
   uint32_t flow_label = 0;               // with a GRH, 20 bits; RoCE v2 derives its source port from it
   uint8_t hop_limit = 64;                // with a GRH
-  std::optional<uint16_t> router_lid;    // InfiniBand: for peers of other subnets
+  std::optional<uint16_t> router_lid;    // InfiniBand: where packets for other subnets go
   uint32_t active_mtu = 1024;            // bytes; at most the limit of DeviceOptions
 };
 
@@ -57,10 +57,10 @@ struct Step {
 
 struct Agreement {
   uint32_t peer_number = 0;        // 24 bits
-  uint32_t receive_psn = 0;        // the peer's first, 24 bits
-  uint32_t send_psn = 0;           // our first, 24 bits
+  uint32_t receive_psn = 0;        // the first PSN that the peer sends, 24 bits
+  uint32_t send_psn = 0;           // the first PSN that we send, 24 bits
   uint32_t path_mtu = 1024;        // bytes
-  ReliabilityOptions reliability;  // ours, with the agreed reads
+  ReliabilityOptions reliability;  // ours, with the reads agreed on
 };
 
 // Returns IBV_MTU_* of a path MTU in bytes, and back; 0 for any other number.
@@ -70,10 +70,10 @@ uint32_t MtuBytes(ibv_mtu code);
 // Maps Draining, and any other state past ReadyToSend, to Error.
 QueuePairState StateOf(ibv_qp_state state);
 
-// Returns IBV_ACCESS_*.
+// Returns IBV_ACCESS_* for the rights of peers and our own.
 unsigned int AccessFlags(Access access);
 
-// From any state.
+// Any state may go to these.
 Step ResetStep();
 Step ErrorStep();
 
@@ -86,11 +86,11 @@ Step InitStep(const LocalPort& port, Access remote_access);
 absl::StatusOr<Step> ReadyToReceiveStep(const LocalPort& port, const PeerPort& peer, const Agreement& agreement);
 absl::StatusOr<Step> ReadyToSendStep(const LocalPort& port, const Agreement& agreement);
 
-// Puts our choices into steps with the route, PSNs and peer of rdma_init_qp_attr, without what we
-// never use (alternate paths, an old kernel's mistaken additions). Service level and traffic class
-// are `port`'s, if set: the kernel takes no service level, and gives the passive side the asking
-// side's traffic class. Errors as above; kFailedPrecondition: a route from another GID than the one
-// asked for.
+// Puts our choices into steps whose route, PSNs and peer rdma_init_qp_attr filled in, and leaves
+// out its attributes that we never use (alternate paths, and what an old kernel adds by mistake).
+// Service level and traffic class are `port`'s, if set: the kernel takes no service level, and
+// gives the passive side the asking side's traffic class. Errors as above; kFailedPrecondition: a
+// route from another GID than the one asked for.
 absl::Status OwnReadyToReceive(const LocalPort& port, uint32_t path_mtu, const ReliabilityOptions& reliability,
                                Step* step);
 absl::Status OwnReadyToSend(const ReliabilityOptions& reliability, Step* step);

@@ -10,8 +10,8 @@
 
 namespace tokamak::verbs::ibv {
 
-// `error`: an errno, negated by some providers; `call`: "ibv_create_qp" say. The text has the
-// system's words and any remedy.
+// `error` is an errno, which some providers return negated; `call` names the failed call,
+// "ibv_create_qp" say. The text has the system's words and, if there is one, the remedy.
 absl::Status ErrnoStatus(int error, absl::string_view call);
 
 // Maps errors of locking `bytes` of memory: ENOMEM names RLIMIT_MEMLOCK and how to raise it.

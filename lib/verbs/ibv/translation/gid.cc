@@ -43,7 +43,7 @@ const char* ScopeText(Scope scope) {
   return "address";
 }
 
-// Empty: usable.
+// Returns why an entry is not usable; empty if it is.
 std::string Objection(LinkKind link, const GidEntry& entry) {
   if (IsEmpty(entry.gid)) return "empty";
   if (entry.index > UINT8_MAX) return "beyond the 256 that a queue pair can name";

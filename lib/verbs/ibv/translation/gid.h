@@ -1,8 +1,8 @@
 // The choice of the entry of a port's GID table that we speak from, with reasons against the
 // others: the ranking is a pure function of the table.
 //
-// InfiniBand: the first. iWARP: none; its address is its net device's. RoCE: one for each IP
-// address of its net device and version of the protocol:
+// InfiniBand has one GID that matters, the first. iWARP has none: its address is its net device's.
+// RoCE has one for each IP address of its net device and each version of the protocol:
 //
 //   never            an empty entry, one beyond the first 256
 //   only by index    RoCE v1 (no IP header: nothing routes it, rxe has none), a net device that is
@@ -25,7 +25,8 @@
 
 namespace tokamak::verbs::ibv {
 
-// The most of a device's ports together; beyond it the kernel lists none. mlx5 has 256 for each.
+// The most entries of all ports of a device together; beyond it the kernel lists none. mlx5 has 256
+// for each port.
 constexpr size_t kMaxGids = 1024;
 
 enum class GidType : uint8_t { kInfiniBand, kRoceV1, kRoceV2, kUnknown };
@@ -39,7 +40,7 @@ struct GidEntry {
   bool net_device_up = false;  // true if it is up and has a link
 };
 
-// Writes "::ffff:10.0.0.1" as 10.0.0.1.
+// Returns the usual text, with "::ffff:10.0.0.1" as 10.0.0.1.
 std::string GidText(const Gid& gid);
 bool IsEmpty(const Gid& gid);
 
@@ -51,23 +52,24 @@ struct GidVerdict {
 
 struct GidChoice {
   std::vector<GidVerdict> verdicts;  // in the table's order
-  std::optional<size_t> chosen;      // index of verdicts
+  std::optional<size_t> chosen;      // index in verdicts
 
   const GidEntry* entry() const { return chosen ? &verdicts[*chosen].entry : nullptr; }
 
-  // Writes a line each: index, GID, type, net device, verdict.
+  // Returns a line for each entry: index, GID, type, net device, verdict.
   std::string ToString() const;
 };
 
-// `index` overrides, unless that entry is empty or does not exist.
+// The entry at `index`, if given, is taken in any case, unless it is empty or does not exist.
 GidChoice ChooseGid(LinkKind link, absl::Span<const GidEntry> table, std::optional<uint32_t> index = std::nullopt);
 
-// kInvalidArgument: rdma_cm, which knows GIDs by their IP address alone, would not speak from this
-// one, asked for by its index.
+// Checks an entry that was asked for by its index. kInvalidArgument: rdma_cm, which knows GIDs only
+// by their IP address, would not speak from it.
 absl::Status CheckForRdmaCm(LinkKind link, const GidEntry& entry);
 
-// Returns the entry to go on with, as `used` moves and goes with addresses: the same GID, at any
-// index, while usable; else the best, or null. `index`: as above.
+// Returns the entry to go on with after `used`, since entries move and go as addresses of the net
+// device do: the same GID, at any index, while it is usable; otherwise the best, or null. `index`:
+// as above.
 const GidEntry* ChooseAgain(LinkKind link, absl::Span<const GidEntry> table, const Gid& used,
                             std::optional<uint32_t> index = std::nullopt);
 

@@ -1,8 +1,8 @@
 // Inventory reads libibverbs' facts about the devices of this machine, without making anything on
 // them: for diagnosis.
 //
-// Opening a device enters its driver, which may not return: ask from a process that can be ended.
-// Thread rule: any thread.
+// Opening a device is a system call into its driver, which may not return for long: a caller that
+// cannot wait asks from a process that can be ended. Thread rule: any thread.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@
 
 namespace tokamak::verbs::ibv {
 
-// Names the devices with a provider. Errors: the kernel has no verbs, or may not be asked.
+// Lists, by name, the devices that libibverbs finds a provider for. Errors: the kernel has no
+// verbs, or may not be asked.
 absl::StatusOr<std::vector<std::string>> ListDevices();
 
 struct PortInventory {
@@ -29,8 +30,8 @@ struct DeviceInventory {
   std::vector<PortInventory> ports;
 };
 
-// kNotFound: no such device, the text names all; kPermissionDenied: it may not be opened; else the
-// provider's error.
+// Opens `name` and asks. kNotFound: libibverbs has no such device, the text names those that it
+// has; kPermissionDenied: it may not be opened; else the provider's error.
 absl::StatusOr<DeviceInventory> Inspect(const std::string& name);
 
 }  // namespace tokamak::verbs::ibv

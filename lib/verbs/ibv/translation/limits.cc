@@ -21,7 +21,8 @@ Limits MakeLimits(LinkKind link, const ibv_device_attr& device, const ibv_port_a
   limits.memory_windows =
       !iwarp && !quirks.windows_are_open && (device.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B) != 0;
   limits.shared_receive = device.max_srq > 0;
-  // On InfiniBand the way to an address is a LID, which it does not contain.
+  // By hand a queue pair is given an address; on InfiniBand the route is a LID, which an address
+  // does not contain.
   limits.manual_modify = link == LinkKind::kRoce;
   limits.read_sink_needs_remote_write = iwarp;
   limits.three_way_connect = !iwarp;
@@ -32,7 +33,7 @@ Limits MakeLimits(LinkKind link, const ibv_device_attr& device, const ibv_port_a
   limits.drop_stops_transfers = !quirks.finishes_what_has_begun;
   limits.max_inline = max_inline;
   limits.max_sges = std::min(Count(device.max_sge), kMaxSges);
-  // Some drivers leave max_sge_rd at 0, though every device has one.
+  // Some drivers leave max_sge_rd at 0, though a READ has an Sge on every device.
   limits.max_read_sges = std::min(limits.max_sges, iwarp ? 1 : std::max(Count(device.max_sge_rd), 1u));
   limits.max_send_requests = limits.max_receive_requests = Count(device.max_qp_wr);
   limits.max_completions = Count(device.max_cqe);

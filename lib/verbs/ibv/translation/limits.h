@@ -11,10 +11,10 @@
 
 namespace tokamak::verbs::ibv {
 
-// That we translate; devices have 1 to some 32.
+// The longest list of Sges that we translate; devices have 1 to some 32.
 constexpr uint32_t kMaxSges = 32;
 
-// Tried when a device is opened: multiples of kInlineStep up to kMaxInline.
+// Inline sizes that are tried when a device is opened: multiples of kInlineStep up to kMaxInline.
 constexpr uint32_t kMaxInline = 1024;
 constexpr uint32_t kInlineStep = 16;
 

@@ -40,19 +40,19 @@ struct Quirks {
   uint32_t borrows_unsignaled_from = 0;
 
   // siw's library refuses a receive without Sges, and leaves an empty send those of the request
-  // before in its place (push_send_wqe): an empty READ would write there. So each has one Sge, if
-  // empty.
+  // before in its place (push_send_wqe): an empty READ would write there. So each has at least one
+  // Sge, if an empty one.
   bool needs_a_piece = false;
 
   // siw answers an empty READ that had to wait with as many bytes as it sent before, from there
-  // (siw_activate_tx), and the reader ends the connection. So none gets to the wire.
+  // (siw_activate_tx), and the reader ends the connection. So no such READ gets to the wire.
   bool garbles_empty_reads = false;
 
   // siw keeps a request that waits for READs, fenced or beyond those agreed, in its one place for
   // sending: answers to the peer's READs wait behind it, a deadlock if the peer's do too; and room
   // in the socket sends it whether the READs have come or not (siw_qp_llp_write_space,
-  // siw_sq_resume). Without a fence, requests complete before an earlier READ. So it gets none that
-  // has to wait.
+  // siw_sq_resume). Without a fence, requests complete before an earlier READ. So siw is given no
+  // request that has to wait.
   bool breaks_fences = false;
 
   // True if completions come unasked, to be taken as they come.

@@ -1,8 +1,9 @@
 // The handles of connections: Connection, ConnectionRequest and Listener of the software NIC.
 //
 // A handle keeps the NIC alive. The connection manager leaves news with it under the NIC's mutex
-// and raises its signal, whose task runs the handler without the mutex.
-// Thread rule: the thread of its loop.
+// and raises its signal, whose task runs the application's handler without the mutex. A dropped
+// handle gets no more news. Thread rule: a handle belongs to the thread of its loop; annotated
+// methods are called with the NIC's mutex.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,8 @@
 
 namespace tokamak::verbs::soft {
 
-// Requests reported in one task; HalfOpenBounds bound how many wait, over all listeners.
+// Requests reported to a listener in one task. HalfOpenBounds bound how many may wait, over all
+// listeners.
 constexpr size_t kMaxToldAtOnce = 64;
 
 struct PendingRequest {
@@ -34,7 +36,7 @@ struct PendingRequest {
 // Takes a connection's news under the NIC's mutex: it must not call back.
 class ConnectionOwner {
  public:
-  // `state`: after the news.
+  // `state` is the connection's, after the news.
   virtual void Tell(const ConnectionNews& news, const ConnectionState& state) REQUIRES_NIC_MUTEX = 0;
 
   uint64_t key GUARDED_BY_NIC_MUTEX = 0;
@@ -63,11 +65,11 @@ class ConnectionDesk {
       ABSL_LOCKS_EXCLUDED(kNicMutex) = 0;
   virtual void Reject(uint64_t key, const UserData& private_data) REQUIRES_NIC_MUTEX = 0;
 
-  // Forgets a handle being dropped.
+  // Forgets a handle that is being dropped.
   virtual void Forget(ConnectionOwner& owner) REQUIRES_NIC_MUTEX = 0;
   virtual void Forget(ConnectionListener& listener) REQUIRES_NIC_MUTEX = 0;
 
-  // Returns the oldest request, still wanted, not yet reported.
+  // Returns the oldest request that is still wanted and not yet reported.
   virtual std::optional<PendingRequest> TakeRequest(ConnectionListener& listener) REQUIRES_NIC_MUTEX = 0;
 
  protected:

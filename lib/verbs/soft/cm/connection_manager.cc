@@ -213,7 +213,7 @@ DatagramResult SoftConnectionManager::OnMad(const Packet& packet) {
     length += slice.length;
   }
   const absl::StatusOr<Mad> mad = DecodeMad(bytes);
-  if (!mad.ok()) return DatagramResult::kNoMessage;  // strangers' noise, as for a kernel
+  if (!mad.ok()) return DatagramResult::kNoMessage;  // strangers' noise, which a kernel ignores, too
   const Address peer = DeviceAt(FromFabricAddress(packet.peer), nic_.address());
   if (std::holds_alternative<ReqMad>(mad->body)) return OnReq(peer, *mad);
   if (const auto* req = std::get_if<SidrReqMad>(&mad->body)) return services_.OnRequest(peer, mad->transaction, *req);
@@ -262,7 +262,7 @@ DatagramResult SoftConnectionManager::OnReq(const Address& peer, const Mad& mad)
   if (listener == nullptr) return reject(MakeRej(req, RejectReason::kInvalidServiceId));
   const std::optional<Standing> standing = Place(peer, mad.transaction);
   if (!standing) {
-    // No REJ: there may be room when the peer repeats.
+    // No REJ: there may be room when the peer repeats its REQ.
     const uint64_t cookie = CookieFor(peer, CookiePeriod(nic_.alarms().now()));
     if (!IsCookie(peer, mad.transaction)) Send(peer, MakeCookie(req, cookie));
     return DatagramResult::kRefused;
@@ -299,7 +299,7 @@ void SoftConnectionManager::Doubt(ConnectionRecord& record, const Mad& mad) {
   Send(peer, {mad.transaction, MakeRej(std::get<ReqMad>(mad.body), RejectReason::kStaleConnection)});
 }
 
-// A stateless cookie: only the receiver of messages to `peer` can send it.
+// Returns a cookie, which needs no state: only a receiver of messages to `peer` can send it back.
 uint64_t SoftConnectionManager::CookieFor(const Address& peer, uint64_t period) {
   std::array<uint8_t, 16 + 2 + 8> text;
   std::copy(peer.ip.begin(), peer.ip.end(), text.begin());

@@ -1,10 +1,10 @@
 // The connection manager of a software NIC: verbs::ConnectionManager above, CM messages on QP 1
 // below.
 //
-// It finds the ConnectionState that a message, alarm, call or news of a queue pair is about, and
-// carries out its actions. SIDR messages go to ServiceResolution. See docs/connection.md.
-// Thread rule: state is under the NIC's mutex. Listen, Connect and Accept take it; others expect
-// it.
+// It finds the ConnectionState that a message, an alarm, a call or news of a queue pair is about,
+// and carries out its actions. SIDR messages go to ServiceResolution. See docs/connection.md.
+// Thread rule: all state is under the NIC's mutex. Listen, Connect and Accept take it; the other
+// methods expect it to be held.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,8 @@ namespace tokamak::verbs::soft {
 
 class SoftConnectionManager final : public ConnectionManager, public ManagementHandler, public ConnectionDesk {
  public:
-  // `nic` owns this and outlives it. The mutex is held, or nobody else knows the NIC yet.
+  // `nic` owns this and outlives it. Made with the mutex held, or before anybody else knows the
+  // NIC.
   explicit SoftConnectionManager(Management& nic);
   ~SoftConnectionManager() override;
 
@@ -37,9 +38,9 @@ class SoftConnectionManager final : public ConnectionManager, public ManagementH
                                                       const ConnectOptions& options,
                                                       ConnectionHandler handler) override;
 
-  // Connections in messages alone: owners walk queue pairs themselves, as offers and the peer's
-  // messages say. An owner has at most one connection, and lives until Forget. Errors are those of
-  // Listen and Connect. Port 0: one is chosen, see listens_at().
+  // Make connections of messages alone: their owners walk queue pairs themselves, as the offers and
+  // the peer's messages say. An owner has at most one connection, and lives until Forget. Errors
+  // are those of Listen and Connect. For port 0 one is chosen, see listens_at().
   absl::StatusOr<uint16_t> ListenOutside(ConnectionListener& listener, uint16_t port) REQUIRES_NIC_MUTEX;
   absl::Status ConnectOutside(ConnectionOwner& owner, const Address& address,
                               const ConnectionOffer& offer) REQUIRES_NIC_MUTEX;
@@ -63,7 +64,7 @@ class SoftConnectionManager final : public ConnectionManager, public ManagementH
   void OnError(uint32_t number) override REQUIRES_NIC_MUTEX;
   void OnDropped(uint32_t number) override REQUIRES_NIC_MUTEX;
 
-  // Counts those being made, up, or still remembered.
+  // Counts connections that are being made, up, or still remembered.
   size_t connections() const REQUIRES_NIC_MUTEX { return table_.size(); }
   size_t half_open() const REQUIRES_NIC_MUTEX { return table_.half_open(); }
 

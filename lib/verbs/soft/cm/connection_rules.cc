@@ -108,7 +108,7 @@ std::optional<RejMad> Refuse(const ReqMad& req, const Address& local, const Addr
     std::copy(local.ip.begin(), local.ip.end(), rej.information.begin());
     return rej;
   }
-  // Data goes to the REQ's sender, so it may not name somebody else.
+  // Data goes to the REQ's sender, so the REQ may not name somebody else.
   if (req.local_gid != sender.ip || IsMulticastOrBroadcast(sender)) return MakeRej(req, RejectReason::kConsumer);
   UserData user;
   if (!SplitPrivateData(req.private_data, &user).ok()) return MakeRej(req, RejectReason::kConsumer);
@@ -122,8 +122,8 @@ DreqMad MakeQuestion(uint32_t local_id, uint32_t remote_id) { return {local_id, 
 bool IsQuestion(const DreqMad& dreq) { return dreq.remote_queue_pair == kNoQueuePair; }
 
 Mad MakeCookie(const ReqMad& req, uint64_t cookie) {
-  // The local ID names nothing. It is not 0, which the kernel would take for its own request's and
-  // ignore.
+  // The local ID names nothing. It is not 0: the kernel would take that for a question about its
+  // own request, and ignore it.
   return {cookie, MakeQuestion(static_cast<uint32_t>(cookie) | 1, req.local_id)};
 }
 

@@ -15,7 +15,7 @@
 
 namespace tokamak::verbs::soft {
 
-// The remote CM response time-out of each REQ: 134 ms.
+// The remote CM response time-out in each REQ: 134 ms.
 constexpr uint8_t kCmTimeoutCode = 15;
 constexpr uint8_t kMaxCmRetries = 15;
 
@@ -30,7 +30,7 @@ bool IsDefaultPkey(uint16_t pkey);
 
 struct ConnectionOffer {
   uint32_t queue_pair = 0;
-  uint32_t receive_psn = 0;  // the first that we expect
+  uint32_t receive_psn = 0;  // the first PSN that we expect
   uint32_t max_path_mtu = kMaxMtu;
   ReliabilityOptions reliability;
   base::Duration deadline = base::Seconds(5);
@@ -39,20 +39,22 @@ struct ConnectionOffer {
   bool confirms = false;
 };
 
-// `peer`: address and service port. `local`: ours, with the port that the peer sees.
+// Returns the REQ of `offer` to `peer` (address and service port); `local` is our address, with the
+// port that the peer sees.
 ReqMad MakeReq(const ConnectionOffer& offer, const Address& local, const Address& peer, uint64_t ca_guid,
                uint32_t local_id);
 
-// Returns the REP to `req`; `offer` has the READ depths agreed on.
+// Returns the REP that answers `req` with `offer`, whose READ depths are agreed on.
 RepMad MakeRep(const ConnectionOffer& offer, const ReqMad& req, uint64_t ca_guid, uint32_t local_id);
 
 // Lowers the offer's READ depths to those of the peer's REQ or REP.
 void AgreeOnReads(uint8_t peer_responder_resources, uint8_t peer_initiator_depth, ReliabilityOptions* reliability);
 
-// Returns the REJ (without local ID) of an unacceptable REQ, or nothing. Listeners are not checked.
+// Returns the REJ (without local ID) for a REQ from `sender` to `local` that cannot become a
+// connection, or nothing. Listeners are not checked.
 std::optional<RejMad> Refuse(const ReqMad& req, const Address& local, const Address& sender, uint32_t max_mtu);
 
-// The caller may add to it.
+// Returns a REJ of `req`, to which the caller may add.
 RejMad MakeRej(const ReqMad& req, RejectReason reason);
 RejMad MakeMtuRej(const ReqMad& req, uint32_t max_mtu);
 
@@ -69,15 +71,16 @@ Mad MakeCookie(const ReqMad& req, uint64_t cookie);
 // Returns the MTU to ask for after an MTU REJ: smaller than `asked`, or 0.
 uint32_t SmallerMtu(const RejMad& rej, uint32_t asked);
 
-// Returns the application's error, with a remedy.
+// Returns the error for the application, with a remedy.
 absl::Status StatusOf(const RejMad& rej, const Address& peer);
 
-// Answers a message about an unknown or ended connection: REP and RTU with a REJ, DREQ with a DREP,
-// others not, so two managers never answer each other for ever.
+// Returns the answer to a message about an unknown or ended connection: a REJ for a REP or RTU, a
+// DREP for a DREQ, nothing for others, so that two managers never answer each other for ever.
 std::optional<Mad> AnswerForUnknown(const Mad& mad);
 
-// Returns the wait after `repeats` repetitions: doubles from the CM time-out to an eighth of the
-// deadline, at least four CM time-outs; kMaxCmRetries so last for usual deadlines.
+// Returns the wait for an answer after `repeats` repetitions: it doubles from the CM time-out up to
+// an eighth of the deadline, or to four CM time-outs if that is more, so that kMaxCmRetries last
+// for usual deadlines.
 base::Duration RepeatDelay(int repeats, base::Duration deadline);
 
 }  // namespace tokamak::verbs::soft

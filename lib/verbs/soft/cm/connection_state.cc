@@ -355,8 +355,8 @@ void ConnectionState::Disconnect(ConnectionActions* actions) {
   SendDreq(actions);
 }
 
-// Makes the peer forget a half-open connection. It finds it by our GUID and ID, before it knows our
-// queue pair's peer.
+// Makes the peer forget a half-open connection, which it finds by our GUID and ID: it does not know
+// our queue pair's other end yet.
 void ConnectionState::GiveUpAsking(ConnectionActions* actions) {
   RejMad rej;
   rej.local_id = identity_.local_id;
@@ -397,7 +397,7 @@ ConnectionActions ConnectionState::OnMad(const Mad& mad) {
   return actions;
 }
 
-// Answers repetitions of the REQ that made it.
+// Answers repetitions of the REQ that made this connection.
 void ConnectionState::On(const ReqMad&, uint64_t, ConnectionActions* actions) {
   if (phase_ == Phase::kRepSent) Send(rep_, actions);
   if (phase_ == Phase::kTimeWait) {

@@ -6,7 +6,7 @@
 // and reordering both sides agree in the end or give up.
 //
 // Law: each kind of event is given at most once; at most one of kRejected, kUnreachable and
-// kDisconnected, last.
+// kDisconnected is given, as the last.
 // Law: the queue pair is ready before a message invites the peer to use it, and in Error with the
 // last event.
 // Law: a state other than kEstablished lasts a bounded time, even if the peer is silent, and ends
@@ -27,7 +27,7 @@
 
 namespace tokamak::verbs::soft {
 
-// TIMEWAIT (2.1 s): late messages are answered, the queue pair's number stays unused.
+// TIMEWAIT (2.1 s), in which late messages are answered and the queue pair's number stays unused.
 constexpr uint8_t kTimeWaitCode = 19;
 // Messages to a request's sender that has not shown yet that it gets them.
 constexpr int kMaxUnconfirmed = 3;
@@ -60,14 +60,14 @@ struct ConnectionNews {
   absl::Status status;
   std::optional<AnyData> private_data{};  // if the message has room for it
   uint32_t path_mtu = 0;
-  RejectReason reason = RejectReason::kConsumer;  // kRejected: that of the peer's REJ
+  RejectReason reason = RejectReason::kConsumer;  // kRejected: the peer's, if it sent a REJ
 };
 
 struct ConnectionActions {
   enum class Walk : uint8_t { kStay, kReadyToReceive, kReadyToSend, kError };
 
   bool stop_timers = false;  // earlier timers are void
-  Walk walk = Walk::kStay;   // with attributes(); to kReadyToSend by way of kReadyToReceive
+  Walk walk = Walk::kStay;   // of the queue pair, with attributes(); to kReadyToSend by way of kReadyToReceive
   std::optional<Mad> send;
   std::optional<base::Duration> repeat_after;  // (re)starts the timer of OnRepeat
   std::optional<base::Duration> limit_after;   // (re)starts the timer of OnLimit
@@ -102,7 +102,7 @@ class ConnectionState final {
   // The application lost interest; rejects in kReqReceived.
   ConnectionActions Drop();
 
-  // `mad` names this connection and is its peer's. Neither kIdle nor kClosed.
+  // `mad` names this connection and comes from its peer. The phase is neither kIdle nor kClosed.
   ConnectionActions OnMad(const Mad& mad);
   // `heard`: the queue pair has taken something from the peer.
   ConnectionActions OnRepeat(bool heard = false);
@@ -110,9 +110,9 @@ class ConnectionState final {
   ConnectionActions OnFirstData();
   ConnectionActions OnQueuePairError(absl::Status status);  // in Error or gone, not by ConnectionActions::walk
 
-  // Takes a REQ in the peer's name that contradicts this connection: the peer has forgotten it, or
-  // its address is forged. An established connection ends only when the peer answers a question of
-  // `transaction`, which nobody can guess, that it does not know it.
+  // Takes a REQ in the peer's name that contradicts this connection: the peer has forgotten the
+  // connection, or its address is forged. An established connection ends only when the peer answers
+  // a question that it does not know it; `transaction`, which nobody can guess, is that question's.
   ConnectionActions OnDoubt(uint64_t transaction);
 
   ConnectionPhase phase() const { return phase_; }
@@ -123,9 +123,9 @@ class ConnectionState final {
   uint32_t remote_queue_pair() const { return remote_queue_pair_; }  // 0 until known
   uint32_t path_mtu() const { return path_mtu_; }
   const ReqMad& req() const { return req_; }
-  const RepMad& rep() const { return rep_; }  // the peer's, or ours
+  const RepMad& rep() const { return rep_; }  // the peer's, or ours; once there is one
 
-  // Returns all but remote_access and the peer's address.
+  // Returns how to walk the queue pair, except for remote_access and the peer's address.
   QueuePairAttributes attributes() const;
 
  private:
@@ -167,10 +167,10 @@ class ConnectionState final {
   uint32_t send_psn_ = 0;
   uint32_t path_mtu_ = 0;
   int repeats_ = 0;
-  int cookies_ = 0;                   // active: from a busy peer
+  int cookies_ = 0;                   // active: cookies from a busy peer
   bool confirmed_ = false;            // true if the peer has shown that it gets our messages
-  int unconfirmed_ = 0;               // passive: messages before that
-  std::optional<uint64_t> question_;  // of OnDoubt, until the next OnRepeat
+  int unconfirmed_ = 0;               // passive: messages sent before that
+  std::optional<uint64_t> question_;  // the transaction of OnDoubt, until the next OnRepeat
 };
 
 }  // namespace tokamak::verbs::soft

@@ -10,7 +10,7 @@ namespace {
 uint32_t NumberOf(uint32_t name) { return name; }
 uint32_t NumberOf(const std::pair<Address, uint32_t>& name) { return name.second; }
 
-// The first that claims a name keeps it.
+// Moves `record` to `name` in an index; the first record that claims a name keeps it.
 template <typename Name>
 void Rename(std::map<Name, ConnectionRecord*>* index, Name* listed, const Name& name, ConnectionRecord* record) {
   if (*listed == name) return;
@@ -106,7 +106,7 @@ ConnectionRecord* ConnectionTable::Find(const Address& peer, const Mad& mad) {
 
   ConnectionRecord* const record = Lookup(by_id_, our_id);
   if (record == nullptr || record->peer != peer) return nullptr;
-  // A REJ may lack the sender's ID.
+  // A REJ lacks the sender's ID if its sender never gave one.
   const uint32_t known_id = record->state.remote_id();
   return known_id == 0 || sender_id == known_id || (rej && sender_id == 0) ? record : nullptr;
 }

@@ -1,13 +1,14 @@
 // All connections of a NIC, found by the names in messages.
 //
-// The receiver's ID names a connection; a REQ, and a REJ by a REQ's sender, name it by the sender.
-// A name of another peer's connection is none.
+// A message names a connection by the ID that its receiver gave; only a REQ, and a REJ from a REQ's
+// sender, name it by their sender. A message that names another peer's connection names none.
 //
-// Half-open requests have places, for one address and in all. Once they are taken, the next sender
-// is asked a question (connection_rules.h), and its answer opens other places, so forged addresses
-// cannot keep out a real peer.
+// A sender's address may be forged. Places for half-open requests are bounded, for one address and
+// in all. Once they are taken, the sender of a further request is asked a question
+// (connection_rules.h), and its answer opens other places to it, so no number of forged addresses
+// keeps out a real peer.
 //
-// Law: HalfOpenBounds bound half-open requests, each kind apart; at most kMaxEnding ended
+// Law: HalfOpenBounds bound half-open requests, each Standing apart; at most kMaxEnding ended
 // connections are remembered.
 // Thread rule: the NIC's mutex.
 #pragma once
@@ -26,14 +27,14 @@ namespace tokamak::verbs::soft {
 class ConnectionListener;
 class ConnectionOwner;
 
-// Knowledge of a request's sender.
+// How far a request's sender is known.
 enum class Standing : uint8_t {
   kUnknown,
   kPresent,    // its address answers questions; this request may still be forged
   kHasCookie,  // the request carries what was sent to its address
 };
 
-// Half-open requests of one IP address and in all.
+// Bounds of half-open requests, of one IP address and in all.
 struct HalfOpenBounds {
   size_t of_one;
   size_t of_all;
@@ -61,10 +62,10 @@ struct ConnectionRecord {
   Alarm repeat;
   Alarm limit;
   uint32_t queue_pair = 0;                 // 0: none yet
-  bool watched = false;                    // true if its news come here
+  bool watched = false;                    // true if news of the queue pair come here
   uint32_t outside = 0;                    // the queue pair that somebody else walks; not watched
-  ConnectionOwner* owner = nullptr;        // until dropped
-  ConnectionListener* listener = nullptr;  // of a request, until answered
+  ConnectionOwner* owner = nullptr;        // the application's, until dropped
+  ConnectionListener* listener = nullptr;  // the one that a request came to, until answered
   Standing standing = Standing::kUnknown;
 
  private:
@@ -85,7 +86,7 @@ class ConnectionTable final {
   ConnectionRecord& Add(std::unique_ptr<ConnectionRecord> record);
   void Erase(ConnectionRecord& record);
 
-  // Follows each change of the record's state.
+  // Must follow each change of the record's state.
   void Update(ConnectionRecord& record);
 
   // Return null if there is none.
@@ -100,7 +101,7 @@ class ConnectionTable final {
   // Returns true if one more request of this peer has a place for `standing`.
   bool MayOpen(const Address& peer, Standing standing) const;
 
-  // Returns the first that ended, if over kMaxEnding have; else null.
+  // Returns the connection that ended first, if more than kMaxEnding have ended; else null.
   ConnectionRecord* Surplus();
 
   size_t size() const { return records_.size(); }

@@ -44,7 +44,7 @@ void PlaceQueuePair(uint8_t* p, uint32_t number) {
   StoreBig24(p, number);
 }
 
-// Fields after the header: Put writes into zeros.
+// Each message's fields after the header: Put writes into zeros, Get reads.
 
 void Put(const ReqMad& m, uint8_t* p) {
   StoreBig32(p, m.local_id);
@@ -59,7 +59,7 @@ void Put(const ReqMad& m, uint8_t* p) {
   StoreBig16(p + 48, m.pkey);
   p[50] = Place(m.mtu_code, 4, 4) | Place(m.rnr_retry_count, 0, 3);
   p[51] = Place(m.max_cm_retries, 4, 4);
-  StoreBig16(p + 52, 0xffff);  // no LIDs over IP
+  StoreBig16(p + 52, 0xffff);  // LIDs mean nothing over IP
   StoreBig16(p + 54, 0xffff);
   std::copy(m.local_gid.begin(), m.local_gid.end(), p + 56);
   std::copy(m.remote_gid.begin(), m.remote_gid.end(), p + 72);

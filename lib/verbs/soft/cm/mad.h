@@ -1,9 +1,9 @@
 // The messages of connection managers: IB CM MADs, 256 bytes on QP 1, to make and end a connection
 // (12.6) or ask for a datagram queue pair (12.11).
 //
-// Values are those of the Linux kernel's rdma_cm over RoCEv2; docs/connection.md draws the bytes. A
-// REQ's or SIDR_REQ's private data starts with the RDMA IP CM header (annex A11), which leaves 56
-// or 180 bytes.
+// Values are those of the Linux kernel's rdma_cm over RoCEv2; docs/connection.md draws the bytes.
+// The private data of a REQ or SIDR_REQ starts with the RDMA IP CM header (annex A11), which leaves
+// 56 or 180 bytes to the application.
 //
 // Law: DecodeMad(EncodeMad(mad)) == mad in every field on the wire.
 // Law: DecodeMad trusts no byte; its values are in the fields' ranges, not yet plausible.
@@ -33,9 +33,10 @@ constexpr size_t kSidrRepPrivateData = 136;
 constexpr size_t kSidrRepInformation = 72;
 
 using MadBytes = std::array<uint8_t, kMadLength>;
-// The wire has no length: the receiver sees all 56 bytes, zeros at the end.
+// An application's private data. The wire has no length: the receiver sees all 56 bytes, with zeros
+// at the end.
 using UserData = std::array<uint8_t, kUserPrivateData>;
-// A REQ has room for 56 bytes, a REJ for 148.
+// Private data of any message: a REQ has room for the first 56 bytes, a REJ for 148.
 using AnyData = std::array<uint8_t, kRepPrivateData>;
 using ServiceData = std::array<uint8_t, kSidrReqPrivateData - kIpHeaderSize>;
 
@@ -52,8 +53,8 @@ enum class RejectReason : uint16_t {
   kInvalidServiceId = 8,
   kInvalidTransportType = 9,
   kStaleConnection = 10,
-  kInvalidGid = 12,  // also the kernel's for a bad P_Key
-  kInvalidMtu = 26,  // information: one byte, the largest MTU code allowed
+  kInvalidGid = 12,  // also the kernel's answer to a bad P_Key
+  kInvalidMtu = 26,  // additional information: one byte, the largest MTU code allowed
   kInsufficientResponderResources = 27,
   kConsumer = 28,
   kInvalidClassVersion = 31,
@@ -70,7 +71,7 @@ struct ReqMad {
   uint8_t remote_cm_timeout = 0;    // 5 bits (time_codes.h): the receiver's time to answer
   uint8_t transport_type = 0;       // 2 bits; 0: RC
   uint32_t starting_psn = 0;
-  uint8_t local_cm_timeout = 0;  // 5 bits: the sender's
+  uint8_t local_cm_timeout = 0;  // 5 bits: the sender's time to answer
   uint8_t retry_count = 0;       // 3 bits
   uint16_t pkey = 0xffff;
   uint8_t mtu_code = 0;         // 4 bits (MtuCode)
@@ -83,7 +84,7 @@ struct ReqMad {
   std::array<uint8_t, kReqPrivateData> private_data{};
 };
 
-// Asks to stop repeating a message for a while.
+// Asks the peer not to repeat a message for a while: its sender is working on it.
 struct MraMad {
   uint32_t local_id = 0;
   uint32_t remote_id = 0;
@@ -92,8 +93,8 @@ struct MraMad {
 };
 
 struct RejMad {
-  uint32_t local_id = 0;   // 0: none
-  uint32_t remote_id = 0;  // 0: unknown
+  uint32_t local_id = 0;   // 0: the sender has none
+  uint32_t remote_id = 0;  // 0: the sender does not know it
   MadKind rejects = MadKind::kReq;
   RejectReason reason = RejectReason::kConsumer;
   uint8_t information_length = 0;  // at most kRejInformation
@@ -157,39 +158,41 @@ struct SidrRepMad {
 };
 
 struct Mad {
-  uint64_t transaction = 0;  // answers repeat it
+  uint64_t transaction = 0;  // an answer has the question's
   std::variant<ReqMad, MraMad, RejMad, RepMad, RtuMad, DreqMad, DrepMad, SidrReqMad, SidrRepMad> body;
 };
 
-// 0: none. IdsOf returns nothing for SIDR.
+// The IDs by which a message's sender and receiver know its connection; 0: none. IdsOf returns
+// nothing for SIDR messages, which are about no connection.
 struct ConnectionIds {
   uint32_t local = 0;  // the sender's
   uint32_t remote = 0;
 };
 std::optional<ConnectionIds> IdsOf(const Mad& mad);
 
-// "REQ".
+// Returns a name for logs and tests: "REQ".
 const char* NameOf(const Mad& mad);
 
-// CHECKs that values fit their fields.
+// CHECKs that each value fits its field.
 MadBytes EncodeMad(const Mad& mad);
 
-// kInvalidArgument, with the first fault, unless 256 bytes of base version 1, class CM, class
-// version 2, method Send and a kind above.
+// kInvalidArgument, with the first fault, unless `bytes` are a CM MAD of a kind above: 256 bytes,
+// base version 1, class CM, class version 2, method Send.
 absl::StatusOr<Mad> DecodeMad(absl::Span<const uint8_t> bytes);
 
-// A11.2; RDMA_PS_TCP and RDMA_PS_UDP.
+// Spaces with ports of their own (A11.2): RDMA_PS_TCP and RDMA_PS_UDP.
 enum class PortSpace : uint16_t {
   kTcp = 0x0106,  // connections
   kUdp = 0x0111,  // datagrams
 };
 
-// Converts a port to its RDMA IP CM service ID, and back; kInvalidArgument: any other.
+// Convert a port to its RDMA IP CM service ID, and back; kInvalidArgument for any other service.
 uint64_t ServiceId(PortSpace space, uint16_t port);
 absl::StatusOr<uint16_t> ServicePort(PortSpace space, uint64_t service_id);
 
-// The IP CM header and the application's bytes as private data, and back. kInvalidArgument: another
-// version of the header or of IP. `destination` has no port: the service ID has it.
+// The IP CM header and the application's bytes, as private data of a REQ or SIDR_REQ, and back.
+// kInvalidArgument: another version of the header or of IP. `destination` has no port: the service
+// ID has it.
 struct IpHeader {
   Address source;
   Address destination;
@@ -199,7 +202,7 @@ absl::StatusOr<IpHeader> SplitPrivateData(const std::array<uint8_t, kReqPrivateD
 std::array<uint8_t, kSidrReqPrivateData> JoinPrivateData(const IpHeader& header, const ServiceData& user);
 absl::StatusOr<IpHeader> SplitPrivateData(const std::array<uint8_t, kSidrReqPrivateData>& data, ServiceData* user);
 
-// Convert: 256 = 1 ... 4096 = 5; MtuOf: 0 for others.
+// The code of 256 is 1, of 4096 it is 5. MtuOf returns 0 for another code.
 uint8_t MtuCode(uint32_t mtu);
 uint32_t MtuOf(uint8_t code);
 

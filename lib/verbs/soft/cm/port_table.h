@@ -41,7 +41,7 @@ class PortTable final {
   }
 
   // Takes `port` (0: a chosen one) for this NIC until Erase; Add follows. kAlreadyExists: it has a
-  // listener; kResourceExhausted: none could be chosen.
+  // listener; kResourceExhausted: all ports that could be chosen have one.
   absl::StatusOr<uint16_t> Choose(uint16_t port) const REQUIRES_NIC_MUTEX {
     if (port != 0) return Take(port);
     for (int tries = 0; tries < kTries; ++tries) {

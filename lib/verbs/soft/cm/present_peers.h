@@ -2,7 +2,7 @@
 // (connection_rules.h).
 //
 // An address is remembered for the period of its answer and the next.
-// Law: at most 2 * kMost, each a real host.
+// Law: at most 2 * kMost addresses are remembered; to fill that, as many real hosts must answer.
 // Thread rule: the NIC's mutex.
 #pragma once
 
@@ -19,7 +19,7 @@ class PresentPeers final {
  public:
   static constexpr size_t kMost = 1024;  // in one period
 
-  // `period`: the present one; never falls.
+  // `period` is the present one; it never falls.
   void Add(const Address& peer, uint64_t period);
   bool Has(const Address& peer, uint64_t period);
 

@@ -57,7 +57,7 @@ absl::Status ServiceResolution::Answer(uint64_t request, const SidrRepMad& answe
   return absl::OkStatus();
 }
 
-// Remembers the answer for repetitions of the request.
+// Sends the answer, and remembers it for repetitions of the request.
 void ServiceResolution::Decide(Request& request, const SidrRepMad& answer) {
   request.answer = answer;
   request.answer->request_id = std::get<uint32_t>(request.name);
@@ -88,7 +88,7 @@ void ServiceResolution::OnLimit(uint64_t key) {
   Decide(request, Refusal(SidrStatus::kRejected));
 }
 
-// The request has been answered.
+// Forgets a request that has been answered.
 void ServiceResolution::Erase(uint64_t key) {
   const auto found = requests_.find(key);
   answered_.erase(found->second->answered_as);
@@ -181,7 +181,7 @@ void ServiceResolution::OnRepeat(uint32_t id) {
   question.repeat.Set(RepeatDelay(++question.repeats, kServicePatience));
 }
 
-// Ignores unasked and repeated REPs.
+// Ignores a SIDR_REP that was not asked for, or is repeated.
 void ServiceResolution::OnAnswer(const Address& peer, uint64_t transaction, const SidrRepMad& rep) {
   const auto found = questions_.find(rep.request_id);
   if (found == questions_.end() || found->second->peer != peer || found->second->mad.transaction != transaction) return;

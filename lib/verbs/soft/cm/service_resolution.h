@@ -1,8 +1,10 @@
 // Service ID resolution (12.11): asks a device for the datagram queue pair that serves a port, and
 // answers. It is rdma_cm's RDMA_PS_UDP, with ports apart from those of connections.
 //
-// A SIDR_REQ is repeated until its SIDR_REP comes; a repeated request gets the same answer. Its
-// address may be forged: it draws one answer, as long as itself. One beyond the bounds is dropped.
+// A SIDR_REQ is repeated until its SIDR_REP comes; a repeated request gets the same answer again.
+// Its sender may be forged, so it draws one answer, as long as itself. Requests that wait for the
+// service are bounded, for one address and in all; one beyond is dropped, and its sender repeats
+// it.
 //
 // Law: at most kServiceRequests.of_all requests wait, kServiceRequests.of_one from one IP address,
 // each for kMaxServiceTime at most; at most kMaxServiceAnswers answers are remembered, each for
@@ -28,7 +30,8 @@
 
 namespace tokamak::verbs::soft {
 
-// Repetitions: after 134 ms, doubling up to kServicePatience / 8; one more such wait ends it.
+// Repetitions of a question: the first after 134 ms, then after twice that each time, up to
+// kServicePatience / 8. After one more such wait there is no answer.
 constexpr int kServiceRepeats = 15;
 constexpr base::Duration kServicePatience = base::Seconds(8);
 
@@ -38,7 +41,7 @@ constexpr size_t kMaxServiceAnswers = 1024;
 
 // A request not answered in this time is rejected.
 constexpr base::Duration kMaxServiceTime = base::Seconds(30);
-// Longer than an asker waits to repeat: ours 1 s, the kernel 4.1 s.
+// Longer than any asker waits before it repeats: ours 1 s, the kernel 4.1 s.
 constexpr base::Duration kServiceAnswerKept = base::Seconds(10);
 
 class ServiceAsker {
@@ -76,8 +79,8 @@ class ServiceResolution final {
   explicit ServiceResolution(Management& nic);
   ~ServiceResolution();
 
-  // Serves `port` (0: a chosen one); PortTable::Choose's errors. The listener lives until Forget,
-  // which refuses requests not yet taken.
+  // Serves `port` (0: a chosen one). Errors are those of PortTable::Choose. The listener lives
+  // until Forget, which refuses requests that it has not taken.
   absl::StatusOr<uint16_t> Listen(ServiceListener& listener, uint16_t port) REQUIRES_NIC_MUTEX;
   void Forget(ServiceListener& listener) REQUIRES_NIC_MUTEX;
 
@@ -97,7 +100,7 @@ class ServiceResolution final {
                    const ServiceData& private_data) REQUIRES_NIC_MUTEX;
   void Forget(ServiceAsker& asker) REQUIRES_NIC_MUTEX;
 
-  // Take messages of the device `peer`.
+  // Take messages from the device `peer`.
   DatagramResult OnRequest(const Address& peer, uint64_t transaction, const SidrReqMad& req) REQUIRES_NIC_MUTEX;
   void OnAnswer(const Address& peer, uint64_t transaction, const SidrRepMad& rep) REQUIRES_NIC_MUTEX;
 

@@ -17,7 +17,7 @@
 
 namespace tokamak::verbs::soft {
 
-// One for all queue pairs of a NIC.
+// A NIC's algorithm, for all of its queue pairs.
 enum class CongestionControl : uint8_t {
   kAdditive,  // a window that finds the network's capacity
   kFixed,
@@ -26,12 +26,13 @@ enum class CongestionControl : uint8_t {
 };
 
 enum class Loss : uint8_t {
-  kGap,      // shown missing by the peer or a later answer
+  kGap,      // the peer, or a later answer, shows that something is missing
   kOverdue,  // no answer within Overdue(): lost, or slow for once
   kTimeout,  // no answer within the agreed time-out
 };
 
-// Real-time noise of threads and timers in a round trip, not to be taken for loss.
+// Time that threads and timers may add to a round trip in real time: a busy machine's pause is not
+// a loss.
 constexpr base::Duration kPause = base::Milliseconds(1);
 
 class Congestion {
@@ -41,28 +42,29 @@ class Congestion {
   // Begins a connection, on an unknown path.
   virtual void Reset() = 0;
 
-  // Reports packets acknowledged.
+  // Reports how many more packets were acknowledged.
   virtual void OnAck(uint32_t) {}
 
   // Reports the time from a packet, sent once, to its answer.
   virtual void OnRoundTrip(base::Duration) {}
 
-  // Reports gaps and time-outs at most once per window.
+  // Reports a loss; gaps and time-outs at most once for each window of packets.
   virtual void OnLoss(Loss) {}
 
-  // Reports a packet of ours with a mark; at most once per notification interval of the peer.
+  // Reports that the network marked a packet of ours; at most once in each notification interval of
+  // the peer.
   virtual void OnNotification(base::Time) {}
 
-  // Returns packets, at least 1.
+  // Returns how many packets may be unacknowledged, at least 1.
   virtual uint32_t Window() const = 0;
 
   // Returns the time from the last answer until the next is overdue; nothing: unknown.
   virtual std::optional<base::Duration> Overdue() const { return std::nullopt; }
 
-  // True if packets are sent ECN-capable; fixed.
+  // True if packets are sent as ECN-capable; fixed for life.
   virtual bool reacts_to_marks() const { return false; }
 
-  // True if the following are called; fixed.
+  // True if the following are called; fixed for life.
   virtual bool paces() const { return false; }
 
   // Reports a packet that left, with its bytes on the link.
@@ -71,7 +73,7 @@ class Congestion {
   // Returns when the next packet may leave; `now` or before: at once.
   virtual base::Time NextSend(base::Time now) { return now; }
 
-  // Returns bits per second, as of the last call; 0: no bound.
+  // Returns the rate in bits per second, as of the last call; 0: no bound.
   virtual uint64_t rate() const { return 0; }
 };
 
@@ -98,15 +100,15 @@ struct CongestionChoice {
 };
 const char* ToString(CongestionControl control);
 
-// For networks that drop nothing for want of room.
+// A window of always `packets`, for networks that drop nothing for want of room.
 std::unique_ptr<Congestion> MakeFixedWindow(uint32_t packets);
 
 std::unique_ptr<Congestion> MakeNoCongestionControl();
 constexpr uint32_t kUnboundedWindow = 1 << 22;  // packets; half of all PSNs
 
-// Doubles per round trip until the first loss, then grows by a packet. A gap halves it; it
-// restarts, doubling up to half of its size after a time-out, up to its size after an overdue
-// answer. At most `max_packets`.
+// The window doubles each round trip until the first loss, then grows by a packet each round trip.
+// A gap halves it; a time-out restarts it, doubling up to half of its former size, and an overdue
+// answer restarts it, doubling up to its former size. At most `max_packets`.
 std::unique_ptr<Congestion> MakeAdditiveWindow(uint32_t max_packets, base::Duration pause = kPause);
 
 }  // namespace tokamak::verbs::soft

@@ -66,7 +66,7 @@ class Dcqcn final : public Congestion {
   }
 
  private:
-  // As the timers would have by now.
+  // Does what the timers would have done by now.
   void CatchUp(base::Time now) {
     for (; alpha_decays_ && alpha_due_ <= now; alpha_due_ = alpha_due_ + parameters_.alpha_timer) {
       alpha_ *= 1 - parameters_.g;
@@ -100,7 +100,7 @@ class Dcqcn final : public Congestion {
   double rate_ = 0;
   double target_ = 0;
   double alpha_ = 1;
-  bool limited_ = false;       // false: at the line's pace
+  bool limited_ = false;       // false: it sends as fast as the line takes it
   bool alpha_decays_ = false;  // from the first notification until alpha is negligible
   uint32_t timer_rounds_ = 0;  // since the last notification, as the next two
   uint32_t byte_rounds_ = 0;

@@ -72,7 +72,7 @@ class FaultyPort final : public ForwardingPort {
   }
 
  private:
-  // Per Send.
+  // Packets handed on in one Send.
   static constexpr size_t kBatch = 64;
 
   bool delays() const { return faults_.delay > base::Duration(); }

@@ -1,10 +1,10 @@
 // FaultyFabric is another fabric on a bad day: it loses, damages and delays packets as a seed has
 // it.
 //
-// A packet's fate follows from the seed and its number among its port's packets alone. Packets are
-// not reordered. Down, ports send and receive nothing, silently.
+// A packet's fate follows only from the seed and from how many packets its port had sent before.
+// Packets are not reordered. While the fabric is down, its ports silently send and receive nothing.
 //
-// Thread rule: the inner fabric's; it outlives this one, as this one its ports.
+// Thread rule: that of the inner fabric, which must outlive this one, as this one must its ports.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@
 namespace tokamak::verbs::soft {
 
 struct FabricFaults {
-  double loss = 0;        // share of packets, 0 to 1
-  double corruption = 0;  // share of the others, dropped by its receiver
+  double loss = 0;        // share of packets that is lost, 0 to 1
+  double corruption = 0;  // share of the others that arrives damaged; its receiver drops it
   base::Duration delay;   // of each packet
   uint64_t seed = 1;
 
@@ -45,7 +45,7 @@ struct FaultyLink {
 
 class FaultyFabric final : public Fabric {
  public:
-  // Held back by a port; then it is busy.
+  // Packets that a port holds back; beyond that it is busy.
   static constexpr size_t kMaxHeldBack = 4096;
 
   FaultyFabric(Fabric& inner, const FabricFaults& faults) : inner_(inner), faults_(faults) {}

@@ -1,7 +1,8 @@
 // TapFabric shows a WireTap the packets through another fabric, as datagrams on a wire. A udp
 // fabric has UdpFabricOptions::tap.
 //
-// Thread rule: the inner fabric's. It and the tap outlive this one, this one its ports.
+// Thread rule: that of the inner fabric. It and the tap must outlive this one, and this one its
+// ports.
 #pragma once
 
 #include <memory>

@@ -11,16 +11,16 @@
 
 namespace tokamak::verbs::soft {
 
-// Replaces port 0 by RoCE's.
+// Returns `address`, with RoCE's port instead of port 0.
 Address WithRocePort(Address address);
 
-// Returns the destination from `local`: port 0 is the sender's own, so devices at other ports than
-// RoCE's meet.
+// Returns the destination of a packet from `local` to `peer`: port 0 means the sender's own, so
+// that devices at another port than RoCE's meet as well.
 Address DestinationOf(const Address& peer, const Address& local);
 
-// Writes BTH to ICRC to `out`, of kMaxDatagram bytes; returns the length. `flow`: from the packet's
-// source to its destination. A corrupt packet gets a wrong ICRC; payload without memory (null) is
-// zeros.
+// Writes BTH to ICRC to `out`, which has room for kMaxDatagram bytes; returns the length. `flow`
+// goes from the packet's source to its destination. A packet marked corrupt gets a wrong ICRC;
+// payload without memory (null) becomes zeros.
 uint32_t EncodeDatagram(const Packet& packet, const IcrcFlow& flow, uint16_t identification, uint8_t* out);
 
 }  // namespace tokamak::verbs::soft

@@ -23,8 +23,8 @@ constexpr uint32_t kIpv4TotalLength = kOnes + 2;
 constexpr uint32_t kIpv4Identification = kOnes + 4;
 constexpr uint32_t kIpv6PayloadLength = kOnes + 4;
 
-// ISA-L leaves wide vector registers' upper halves in use; saving and restoring them then costs
-// other code more than a packet's CRC.
+// ISA-L leaves the upper halves of wide vector registers in use. Code for narrow ones, such as
+// ours, then pays for saving and restoring them: more than the CRC of a packet costs.
 #if defined(__x86_64__)
 const bool kHasWideRegisters = __builtin_cpu_supports("avx");
 __attribute__((target("avx"))) void ClearWideRegisters() { _mm256_zeroupper(); }
@@ -35,7 +35,7 @@ void ClearUpperHalves() {
 void ClearUpperHalves() {}
 #endif
 
-// Masked fields are ones.
+// Masked fields hold ones.
 uint32_t FillIpv4(const Address& source, const Address& destination, bool dont_fragment, uint8_t* ip) {
   ip[0] = 0x45;
   ip[1] = 0xff;                 // type of service

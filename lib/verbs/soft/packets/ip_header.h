@@ -12,7 +12,7 @@ namespace tokamak::verbs::soft {
 constexpr uint32_t kMaxIpHeader = 40;  // IPv6; IPv4: 20
 constexpr uint32_t kUdpHeaderLength = 8;
 
-// RFC 1071, in pieces.
+// The Internet checksum (RFC 1071), computed piece by piece.
 class InternetChecksum final {
  public:
   void Add(absl::Span<const uint8_t> bytes);
@@ -32,8 +32,8 @@ struct IpHeaderFields {
   uint32_t udp_length = 0;      // bytes, with the UDP header
 };
 
-// Writes an unfragmentable UDP packet's header with checksum and time to live 64 to `out`, of
-// kMaxIpHeader bytes; returns its length.
+// Writes the header of a UDP packet that may not be fragmented, with checksum and a time to live of
+// 64, to `out`, which has room for kMaxIpHeader bytes; returns its length.
 uint32_t WriteIpHeader(const IpHeaderFields& fields, uint8_t* out);
 
 }  // namespace tokamak::verbs::soft

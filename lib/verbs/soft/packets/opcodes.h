@@ -6,7 +6,7 @@
 
 namespace tokamak::verbs::soft {
 
-// Returns the opcode of a SEND's or WRITE's first packet, last, both or neither.
+// Returns the opcode of a packet of a SEND or WRITE: its first, its last, both or neither.
 PacketOpcode DataOpcode(Opcode opcode, bool first, bool last);
 
 CompletionOpcode ToCompletionOpcode(Opcode opcode);

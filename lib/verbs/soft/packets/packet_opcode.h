@@ -1,5 +1,5 @@
-// PacketOpcode says what a packet is; a row of traits for each says which headers follow the BTH,
-// and the packet's place in a message and in a connection.
+// PacketOpcode says what a packet is; its traits, a row for each opcode, say which headers follow
+// the BTH, which part of a message the packet is, and which side of a connection it is for.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ enum class PacketOpcode : uint8_t {
   kSelectiveNak = 0xc1,
 };
 
-// In their order after the BTH (9.2, table 38).
+// Extended headers, in the order in which they follow the BTH (9.2, table 38).
 enum PacketHeader : uint16_t {
   kDeth = 1,
   kReth = 2,
@@ -47,8 +47,8 @@ enum PacketHeader : uint16_t {
   kAtomicAckEth = 16,
   kImmDt = 32,
   kIeth = 64,
-  kReserved16 = 128,  // a congestion notification's
-  kHeldMap = 256,     // a selective NAK's
+  kReserved16 = 128,  // 16 bytes of a congestion notification
+  kHeldMap = 256,     // 16 bytes of a selective NAK
 };
 
 enum class PacketKind : uint8_t {
@@ -58,19 +58,19 @@ enum class PacketKind : uint8_t {
   kReadRequest,
   kAtomicRequest,
   kReadResponse,
-  kAcknowledge,  // and atomic's, and selective NAK
+  kAcknowledge,  // also of an atomic, and a selective NAK
   kDatagram,
   kNotification,  // of congestion
 };
 
-// Bits: an only packet begins and ends its message.
+// Part of a message, as bits: an only packet both begins and ends it.
 enum PacketPlace : uint8_t { kMiddle = 0, kBegins = 1, kEnds = 2, kOnly = kBegins | kEnds };
 
 struct OpcodeTraits {
   PacketKind kind = PacketKind::kUnknown;
   PacketPlace place = kOnly;
   uint16_t headers = 0;       // PacketHeader bits
-  uint8_t header_length = 0;  // bytes from UDP to the payload; 0: unknown
+  uint8_t header_length = 0;  // bytes between UDP and the payload, BTH included; 0: unknown
 };
 
 namespace opcode_traits {
@@ -126,7 +126,7 @@ inline constexpr Row kRows[] = {
     {PacketOpcode::kSelectiveNak, PacketKind::kAcknowledge, kOnly, kAeth | kHeldMap},
 };
 
-// By the byte on the wire, any of them.
+// By the byte on the wire, which may have any value.
 struct Table {
   OpcodeTraits of[256];
 };
@@ -160,7 +160,7 @@ constexpr bool HasAtomicAckEth(PacketOpcode opcode) { return HasHeader(opcode, k
 constexpr bool HasIeth(PacketOpcode opcode) { return HasHeader(opcode, kIeth); }
 constexpr bool HasDeth(PacketOpcode opcode) { return HasHeader(opcode, kDeth); }
 
-// Returns the bytes from UDP to the payload; 0: unknown.
+// Returns the bytes between UDP and the payload, BTH included; 0: unknown.
 constexpr uint32_t HeaderLength(PacketOpcode opcode) { return TraitsOf(opcode).header_length; }
 
 constexpr bool IsSend(PacketOpcode opcode) { return TraitsOf(opcode).kind == PacketKind::kSend; }
@@ -168,14 +168,14 @@ constexpr bool IsWrite(PacketOpcode opcode) { return TraitsOf(opcode).kind == Pa
 constexpr bool IsAtomic(PacketOpcode opcode) { return TraitsOf(opcode).kind == PacketKind::kAtomicRequest; }
 constexpr bool IsReadResponse(PacketOpcode opcode) { return TraitsOf(opcode).kind == PacketKind::kReadResponse; }
 
-// True for the responder's packets; a connection's others are the requester's.
+// True for packets to the responder of a connection; its other packets go to the requester.
 constexpr bool IsRequest(PacketOpcode opcode) {
   const PacketKind kind = TraitsOf(opcode).kind;
   return kind == PacketKind::kSend || kind == PacketKind::kWrite || kind == PacketKind::kReadRequest ||
          kind == PacketKind::kAtomicRequest;
 }
 
-// True if its sender can slow down.
+// True if its sender can send it more slowly.
 constexpr bool IsData(PacketOpcode opcode) {
   const PacketKind kind = TraitsOf(opcode).kind;
   return kind != PacketKind::kAcknowledge && kind != PacketKind::kNotification;

@@ -1,8 +1,8 @@
 // PcapWriter keeps datagrams in a file for Wireshark and tshark, with IP and UDP headers as on the
 // wire (so that RoCEv2 is decoded), and times to the nanosecond.
 //
-// Whole records are written, at latest kFlushDelay after they were shown, all by the destructor.
-// Thread rule: one loop's thread, which waits for the disk.
+// Whole records are written, at latest kFlushDelay after they were shown; the destructor writes the
+// rest. Thread rule: one loop's thread. Writing may wait for the disk.
 #pragma once
 
 #include <cstdint>
@@ -20,22 +20,22 @@ namespace tokamak::verbs::soft {
 
 struct PcapOptions {
   uint64_t max_file_bytes = 0;        // datagrams beyond it are counted and left out; 0: no bound
-  uint32_t max_packet_bytes = 65535;  // of a packet, IP header first; the rest is cut off
-  int64_t epoch_nanoseconds = 0;      // Unix time at the loop's zero
+  uint32_t max_packet_bytes = 65535;  // of each packet, from the IP header on; the rest is cut off
+  int64_t epoch_nanoseconds = 0;      // Unix time when the loop's time was zero
 };
 
 class PcapWriter final : public WireTap {
  public:
   static constexpr base::Duration kFlushDelay = base::Milliseconds(100);
 
-  // Begins `path` anew. `loop` outlives the writer.
+  // Begins `path` anew. `loop` must outlive the writer.
   static absl::StatusOr<std::unique_ptr<PcapWriter>> Create(base::EventLoop& loop, const std::string& path,
                                                             const PcapOptions& options = {});
   ~PcapWriter() override;
 
   void Show(const Datagram& datagram) override;
 
-  // Writes what waits. The first error is kept, and ends writing.
+  // Writes what waits. The first error is kept and returned each time; nothing is written after it.
   absl::Status Flush();
 
   uint64_t packets_written() const { return packets_written_; }

@@ -9,7 +9,7 @@ namespace {
 
 // BTH byte 1: solicited event, migration state, pad count, transport version. (9.2)
 constexpr uint8_t kSolicited = 0x80;
-constexpr uint8_t kMigrated = 0x40;  // never had an alternate path
+constexpr uint8_t kMigrated = 0x40;  // the queue pair never had an alternate path
 constexpr uint8_t kVersionMask = 0x0f;
 constexpr uint8_t kBecn = 0x40;         // byte 4
 constexpr uint8_t kAckRequest = 0x80;   // byte 8

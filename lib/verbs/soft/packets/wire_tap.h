@@ -14,9 +14,9 @@ struct Datagram {
   base::Time time;
   Address source;  // ip and UDP port
   Address destination;
-  uint16_t identification = 0;            // IPv4's, as in the ICRC
+  uint16_t identification = 0;            // IPv4's, the one that the ICRC covers
   uint8_t traffic_class = 0;              // DSCP and ECN
-  absl::Span<const PayloadSlice> pieces;  // BTH to ICRC, in order
+  absl::Span<const PayloadSlice> pieces;  // the UDP payload, in order: BTH to ICRC
 };
 
 class WireTap {

@@ -11,7 +11,7 @@ namespace {
 
 bool IsPathMtu(uint32_t mtu) { return mtu >= kMinMtu && mtu <= kMaxMtu && (mtu & (mtu - 1)) == 0; }
 
-// Beyond any rate; what is further away is long past, see base::Time.
+// Longer than any rate asks for; what is further away is long past, see base::Time.
 constexpr base::Duration kLongestGap = base::Seconds(10);
 
 absl::Status CheckReliability(const ReliabilityOptions& reliability, const Limits& limits) {
@@ -80,7 +80,7 @@ void ConnectedCore::ToReset() {
   ForgetCompletions();
   nic_state_.counters.dropped_before_send += nic_state_.outbox.DropOwner(number());
   nic_state_.keys.EndLife(life_);
-  life_ = nic_state_.keys.BeginLife();  // windows bound for the peer are not the next one's
+  life_ = nic_state_.keys.BeginLife();  // windows bound for this peer are not for the next one
   Enter(QueuePairState::kReset);
 }
 
@@ -135,7 +135,7 @@ absl::Status ConnectedCore::ToReadyToSend(const QueuePairAttributes& attributes,
 
 void ConnectedCore::Fail(CompletionStatus send_status, CompletionStatus receive_status, uint32_t provider_code) {
   if (failed()) return;
-  // The state first: a request posted from now on is flushed here or rings.
+  // The state first: a request posted from now on is either seen by the flush or rings for another.
   Enter(QueuePairState::kError);
   nic_state_.keys.EndLife(life_);
   nic_state_.counters.dropped_before_send += nic_state_.outbox.DropOwner(number());

@@ -36,10 +36,11 @@ class ConnectedCore final : public QueuePairCore {
   Access remote_access() const REQUIRES_NIC_MUTEX { return attributes_.remote_access; }
   const ReliabilityOptions& reliability() const REQUIRES_NIC_MUTEX { return attributes_.reliability; }
 
-  // True if it has taken something of its peer since ready to receive.
+  // True if it has taken something of its peer since it became ready to receive.
   bool heard() const REQUIRES_NIC_MUTEX { return taken() > taken_before_; }
 
-  // Walks as QueuePair::Modify; `limits` bound path MTU (active_mtu) and READ depths (max_reads).
+  // Walks as QueuePair::Modify does; `limits` bound the path MTU (active_mtu) and the READ depths
+  // (max_reads).
   absl::Status Modify(QueuePairState state, const QueuePairAttributes& attributes,
                       const Limits& limits) REQUIRES_NIC_MUTEX;
 
@@ -57,7 +58,7 @@ class ConnectedCore final : public QueuePairCore {
   // Returns false if the rate allows no packet yet; the queue pair will be ready then.
   bool MaySend() REQUIRES_NIC_MUTEX { return !paces_ || Pace(); }
 
-  // Counts `packet`, whole in the outbox, against the rate.
+  // Counts `packet`, which is whole in the outbox, against the rate.
   void OnSend(const Packet& packet) REQUIRES_NIC_MUTEX {
     if (paces_) congestion_->OnSend(nic_state_.alarms.now(), EthernetBytes(packet));
   }
@@ -95,7 +96,7 @@ class ConnectedCore final : public QueuePairCore {
   Responder responder_ GUARDED_BY_NIC_MUTEX;
 
   uint64_t taken_before_ GUARDED_BY_NIC_MUTEX = 0;  // by earlier connections
-  bool notified_ GUARDED_BY_NIC_MUTEX = false;      // true: at notified_at_ last
+  bool notified_ GUARDED_BY_NIC_MUTEX = false;      // true if ever, last at notified_at_
   base::Time notified_at_ GUARDED_BY_NIC_MUTEX;
   Alarm pace_ GUARDED_BY_NIC_MUTEX;
 };

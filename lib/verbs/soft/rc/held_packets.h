@@ -1,6 +1,7 @@
 // HeldPackets keeps a peer's packets behind a gap (selective repeat) until their turn comes.
 //
-// Bound: kHeldPackets ahead. Memory is allocated for the first, and kept.
+// Bound: packets further ahead than kHeldPackets are not kept. Memory is allocated when the first
+// is, and used again.
 // Thread rule: the NIC's mutex.
 #pragma once
 
@@ -17,14 +18,14 @@ class HeldPackets final {
  public:
   bool empty() const { return count_ == 0; }
 
-  // Returns null if it is not here.
+  // Returns the packet of this sequence, or null.
   const Packet* Find(uint64_t sequence) const {
     if (empty()) return nullptr;
     const Place& place = places_[sequence % kHeldPackets];
     return place.full && place.sequence == sequence ? &place.packet : nullptr;
   }
 
-  // Copies. Returns false if too far ahead of `expected`, or here already.
+  // Takes a copy. Returns false if it is too far ahead of `expected`, or here already.
   [[nodiscard]] bool Put(uint64_t expected, uint64_t sequence, const Packet& packet) {
     if (sequence - expected > kHeldPackets || Find(sequence) != nullptr) return false;
     if (places_.empty()) places_.resize(kHeldPackets);

@@ -18,8 +18,8 @@ class MissingPackets final {
  public:
   bool empty() const { return sequences_.empty(); }
 
-  // Adds those missing before the last that the peer has; later ones may be on their way.
-  // `unacked`: the first that it lacks; `sent`: the first never sent.
+  // Adds those missing before the last that the peer has; later ones may be on their way. `unacked`
+  // is the first that it lacks, `sent` the first that was never sent.
   void Add(const Packet& nak, uint64_t unacked, uint64_t sent) {
     const auto has = [&](uint64_t sequence) {
       const uint64_t i = sequence - unacked - 1;
@@ -34,7 +34,7 @@ class MissingPackets final {
     taken_to_ = std::max(taken_to_, end);
   }
 
-  // Takes out the next; nothing if none is unacknowledged.
+  // Takes out the next one and returns it; nothing if no unacknowledged one is left.
   std::optional<uint64_t> Next(uint64_t unacked) {
     while (next_ < sequences_.size() && sequences_[next_] < unacked) ++next_;
     if (next_ < sequences_.size()) return sequences_[next_++];

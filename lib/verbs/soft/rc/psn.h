@@ -21,7 +21,7 @@ constexpr uint64_t ExtendPsn(uint32_t psn, uint64_t reference) {
   return ahead < (1u << 23) ? reference + ahead : reference + ahead - (uint64_t{1} << 24);
 }
 
-// Counts an empty message as one packet.
+// Returns how many packets carry `length` bytes; an empty message is one packet.
 constexpr uint64_t PacketsFor(uint64_t length, uint32_t mtu) { return length == 0 ? 1 : (length + mtu - 1) / mtu; }
 
 }  // namespace tokamak::verbs::soft

@@ -103,7 +103,8 @@ bool Responder::Execute(const Packet& packet) {
   return Refuse(kInvalidRequestNak);
 }
 
-// Checks the packet's place in the message, and its length there (9.7.4.1).
+// Returns true if a packet of `kind` may come here and has the length that its place in the message
+// demands (9.7.4.1).
 bool Responder::FitsMessage(const Packet& packet, Message kind) {
   if (message_ != (Begins(packet.opcode) ? Message::kNone : kind)) return false;
   const uint32_t length = packet.payload_length();
@@ -145,7 +146,7 @@ bool Responder::ExecuteSend(const Packet& packet) {
   return true;
 }
 
-// Takes back the key of the peer's window. Waiting answers by it are lost.
+// Takes back the key of a window bound for the peer. Answers that wait and need it are lost.
 void Responder::Invalidate(uint32_t key) {
   CHECK(nic_state_.keys.Invalidate(queue_pair_.domain(), key));
   nic_state_.counters.dropped_before_send += nic_state_.outbox.DropKey(key);
@@ -167,8 +168,8 @@ bool Responder::ExecuteWrite(const Packet& packet) {
   if (ends ? length != left : length >= left) return Refuse(kInvalidRequestNak);
   if (ends && HasImmediate(packet.opcode) && !receives_.available()) return NotReady();
   if (write_length_ > 0) {
-    // First the whole range, so that all or no byte may be written; then by piece, since a region
-    // may go away.
+    // The whole range is checked when it begins, so that no byte is written unless all may be; then
+    // piece by piece, since a region may go away meanwhile.
     const bool begins = Begins(packet.opcode);
     uint8_t* memory = nic_state_.keys.Remote(queue_pair_.asker(), write_key_, write_address_ + bytes_,
                                              begins ? write_length_ : length, kRemoteWrite);
@@ -226,7 +227,7 @@ bool Responder::ExecuteAtomic(const Packet& packet) {
   response.address = packet.remote_address;
   response.key = packet.rkey;
   response.msn = (msn_ + 1) & kPsnMask;
-  if (!responses_.Append(response)) return false;  // first: an atomic must not be done twice
+  if (!responses_.Append(response)) return false;  // before it is done: an atomic must not be done twice
   responses_.back().original = AtomicallyUpdate(memory, packet);
   served_.Add(responses_.back());
   msn_ = response.msn;
@@ -255,7 +256,7 @@ void Responder::OnDuplicate(const Packet& packet, uint64_t sequence) {
     return;
   }
   const Response* const served = served_.Find(packet, sequence, queue_pair_.mtu());
-  if (served == nullptr) return;  // any answer would help a guess
+  if (served == nullptr) return;  // in silence: any answer, even a NAK, would help a guess
   Response response = *served;
   response.first = response.position = response.base = sequence;
   response.msn = msn_;
@@ -307,8 +308,8 @@ void Responder::OnRequestInError(const Packet& packet) {
   ++queue_pair_.counters.requests_refused;
   const uint64_t sequence = ended_ ? ExtendPsn(packet.psn, ended_->sequence) : 0;
   if (!ended_ || sequence > ended_->sequence) return;
-  // It acknowledges requests before it, except those whose lost answers the peer cannot get any
-  // more.
+  // The NAK acknowledges the requests before it, except those whose answers the peer missed and
+  // cannot get any more.
   const bool wants_answer = packet.opcode == PacketOpcode::kReadRequest ||
                             packet.opcode == PacketOpcode::kCompareSwap || packet.opcode == PacketOpcode::kFetchAdd;
   const uint64_t at = wants_answer ? sequence : ended_->sequence;
@@ -343,8 +344,8 @@ void Responder::Stop() {
 
 // ---- Answering.
 
-// An answer with no READ data before it precedes all queue pairs' data. On the wire it is of their
-// class: it must not overtake READ data, which would seem lost.
+// An answer without READ data before it goes before the data of all queue pairs. On the wire it has
+// the class of data, since it must not overtake READ data, which would then seem lost.
 void Responder::OweAnswer() {
   if (AnswersFirst()) {
     queue_pair_.MarkAnswer();
@@ -382,7 +383,7 @@ bool Responder::Emit(Share* share) {
     if (response.position == response.end) responses_.PopFront();
   }
   if (fault_) {
-    // Error takes packets out of the outbox: answers must leave first.
+    // Going to Error takes packets out of the outbox: the answers must leave first.
     if (nic_state_.outbox.CountOf(queue_pair_.number()) > 0) return true;
     const Fault fault = *fault_;
     End(fault);
@@ -400,7 +401,7 @@ bool Responder::Emit(Share* share) {
   return false;
 }
 
-// Returns false if it cannot be answered any more.
+// Adds one packet of `response`. Returns false if it cannot be answered any more.
 bool Responder::EmitResponse(Response& response, Share* share) {
   if (response.position + 1 == expected_) ack_due_ = false;  // it acknowledges, too
   if (response.atomic) {
@@ -450,7 +451,7 @@ void Responder::RefuseResponse(const Response& response) {
   const Fault fault{kRemoteAccessNak, response.position, CompletionStatus::kFlushed};
   if (response.replay) {
     // A late duplicate may ask for memory taken back since: no reason to end the connection. The
-    // NAK reveals no key, as this one was served once and opens nothing now.
+    // NAK reveals no key: this READ was served once, and its key opens nothing any more.
     responses_.PopFront();
     if (!nic_state_.outbox.full()) EmitAcknowledge(fault.syndrome, fault.sequence);
     return;

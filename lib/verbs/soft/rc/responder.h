@@ -1,14 +1,14 @@
 // Responder is the receiving half of a reliable connection: it carries requests out in order and
 // answers.
 //
-// Only the expected packet is carried out. A duplicate is answered again, a READ or atomic only if
-// served before (served_requests.h). After a gap the peer gets one NAK, and all is dropped until
-// the expected packet comes (9.7.5); with selective repeat it is kept, and each NAK says which
-// packets are here.
+// Only the expected packet is carried out. A duplicate is answered again but never carried out
+// again, and a READ or atomic is answered only if it was served before (served_requests.h). After a
+// gap the peer gets one NAK, and later packets are dropped until the expected one comes (9.7.5);
+// with selective repeat they are kept, and each NAK says which packets are here.
 //
-// Answers go out in the order of the requests, READ data among them; one packet acknowledges a
-// turn. After a violation by the peer, requests before it are answered, then a NAK says why (once
-// more when the peer asks again), and the queue pair is in Error.
+// Answers go out in the order of the requests, READ data among them; acknowledgements of one turn
+// become one packet. After a violation by the peer, requests before it are answered, then a NAK
+// says why (once more when the peer asks again), and the queue pair is in Error.
 // Thread rule: the NIC's mutex.
 #pragma once
 
@@ -36,7 +36,8 @@ class Responder final {
   // Starts in ReadyToReceive, at the peer's `psn`.
   void Start(uint32_t psn) REQUIRES_NIC_MUTEX;
 
-  // Forgets receives, without completions, and the connection's end. The owner's thread.
+  // Forgets receives, without completions, and why the connection ended. Called on the owner's
+  // thread.
   void Reset() REQUIRES_NIC_MUTEX;
 
   // Completes the oldest receive with `first` and flushes the others.
@@ -49,7 +50,7 @@ class Responder final {
   bool Emit(Share* share) REQUIRES_NIC_MUTEX;
   void EmitAnswer() REQUIRES_NIC_MUTEX;
 
-  // Acknowledges before the queue pair ends.
+  // Acknowledges what was taken, before the queue pair ends.
   void AcknowledgeLast() REQUIRES_NIC_MUTEX;
 
  private:
@@ -61,7 +62,7 @@ class Responder final {
     CompletionStatus receive_status;
   };
 
-  // Return true if they carried it out.
+  // Carry out a request; return true if they did.
   bool Execute(const Packet& packet) REQUIRES_NIC_MUTEX;
   bool ExecuteSend(const Packet& packet) REQUIRES_NIC_MUTEX;
   bool ExecuteWrite(const Packet& packet) REQUIRES_NIC_MUTEX;
@@ -106,7 +107,7 @@ class Responder final {
   bool gap_told_ = false;  // true: no NAK until expected_ comes
   HeldPackets held_;       // selective repeat: after expected_
   ResponseQueue responses_;
-  std::optional<Fault> fault_;  // until the answers before it are gone
+  std::optional<Fault> fault_;  // waits until the answers before it are gone
   std::optional<Fault> ended_;  // the NAK that ended the connection
   bool ended_due_ = false;
   uint64_t ended_due_at_ = 0;  // the sequence it names

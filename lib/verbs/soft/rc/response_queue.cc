@@ -19,7 +19,7 @@ bool ResponseQueue::Append(const Response& response) {
 }
 
 bool ResponseQueue::Replay(const Response& replay) {
-  // Itself, and the rest of one that it cuts in two.
+  // Room for the new one, and for the rest of one that it may cut in two.
   if (responses_.size() + 2 > capacity_) return false;
   size_t at = 0;
   while (at < responses_.size() && responses_[at].end <= replay.first) ++at;

@@ -18,7 +18,7 @@ struct Response {
   uint64_t end = 0;
   uint64_t position = 0;  // next to be sent
   uint32_t msn = 0;
-  // READ: byte 0 is in packet `base`.
+  // READ: byte 0 of these is in packet `base`.
   uint64_t base = 0;
   uint64_t address = 0;
   uint32_t length = 0;
@@ -29,7 +29,7 @@ struct Response {
 
 class ResponseQueue final {
  public:
-  // Bounds waiting responses.
+  // At most `capacity` responses may wait.
   void Reserve(size_t capacity) {
     capacity_ = capacity;
     responses_.reserve(capacity);
@@ -41,14 +41,14 @@ class ResponseQueue final {
   void PopFront();
   void Clear();
 
-  // Answers a new request. Returns false if there is no room.
+  // Adds the response to a new request. Returns false if there is no room.
   bool Append(const Response& response);
 
-  // Answers a request that was, or is being, answered. Returns false, changing nothing, if there is
-  // no room.
+  // Adds the response to a request that was, or is being, answered. Returns false, changing
+  // nothing, if there is no room.
   bool Replay(const Response& response);
 
-  // Counts those appended, not replayed.
+  // Counts responses that were appended, not replayed.
   size_t fresh() const { return fresh_; }
 
  private:

@@ -1,9 +1,9 @@
 // ServedRequests remembers a responder's last READs and atomics: a peer that missed an answer may
 // ask again.
 //
-// A packet with an old PSN proves nothing. Only a request served before, or its rest, is answered,
-// so a duplicate can neither probe keys nor draw more than was granted once. A peer needs no more
-// of them than it may have outstanding.
+// A packet with an old PSN proves nothing: any peer can send one. Only a request that was served
+// before, or its rest, is answered, so a duplicate can neither probe keys nor draw more than was
+// granted once. No more are remembered than a peer may have outstanding.
 // Thread rule: the NIC's mutex.
 #pragma once
 
@@ -28,7 +28,7 @@ class ServedRequests final {
   const Response* Find(const Packet& packet, uint64_t sequence, uint32_t mtu) const;
 
  private:
-  std::vector<Response> ring_;  // those of no packets are free
+  std::vector<Response> ring_;  // responses of no packets are free
   size_t next_ = 0;
 };
 

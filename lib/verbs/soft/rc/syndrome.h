@@ -7,7 +7,7 @@ namespace tokamak::verbs::soft {
 
 enum Syndrome : uint8_t {
   kAck = 0x1f,          // no end-to-end credits, which RoCE peers ignore
-  kNotReadyNak = 0x20,  // | wait (time_codes.h)
+  kNotReadyNak = 0x20,  // | the code of the wait (time_codes.h)
   kSequenceNak = 0x60,
   kInvalidRequestNak = 0x61,
   kRemoteAccessNak = 0x62,

@@ -24,7 +24,7 @@ UdpFabricOptions SendsOnly() {
   return options;
 }
 
-// To the others at its address, and to the wire.
+// One NIC's port, to the others at its address and to the wire.
 class SharedPort final : public Port {
  public:
   SharedPort(os::EpollLoop& loop, UdpFabric& receiving, UdpFabric& sending, const Address& address,
@@ -79,7 +79,7 @@ class SharedPort final : public Port {
   }
 
  private:
-  // Between looks at a name or port without an owner.
+  // The time between two looks at a name or a port that is changing its owner.
   static constexpr base::Duration kRetry = base::Milliseconds(1);
   static constexpr base::Duration kLongestRetry = base::Milliseconds(100);
   static constexpr base::Duration kSettled = base::Milliseconds(200);  // after a warning
@@ -97,7 +97,7 @@ class SharedPort final : public Port {
   // Takes the name, or waits for its owner's end.
   void Elect() {
     name_ = BindName(SOCK_SEQPACKET, WireName(address_));
-    // Not accepted: connections only wait for the end.
+    // Connections are not accepted: they only wait for the end.
     if (holds_name() && listen(name_.get(), NumberShare::kShares) == 0) {
       election_retry_ = kRetry;
       return;
@@ -117,8 +117,8 @@ class SharedPort final : public Port {
       });
       return;
     }
-    // A name is without an owner for a moment. A stranger's, or one whose owner does not let us
-    // wait, is looked for ever less often.
+    // A name that changes its owner is free for a moment. A stranger's, or one whose owner does not
+    // let us wait, is looked for ever less often.
     LOG_IF(WARNING, election_retry_ == kLongestRetry && !is_anothers_)
         << "no packet may arrive from other machines: who has the address " << address_.ToString()
         << " does not say when it ends";
@@ -126,13 +126,13 @@ class SharedPort final : public Port {
     election_retry_ = election_retry_ < kLongestRetry ? std::min(election_retry_ * 2, kLongestRetry) : kSettled;
   }
 
-  // The owner is gone, or was not found.
+  // Succeeds an owner of the name that is gone, or was not found.
   void Succeed() {
     Elect();
     if (holds_name()) TakePort(kRetry);
   }
 
-  // Until the former owner lets go.
+  // Tries until the former owner of the port has let it go.
   void TakePort(base::Duration retry) {
     const absl::Status held = Hold();
     if (held.ok()) return TellReady();
@@ -155,7 +155,7 @@ class SharedPort final : public Port {
     return absl::OkStatus();
   }
 
-  // Mostly for us.
+  // Packets from the wire are mostly for us.
   void OnWire(absl::Span<const Packet> packets) {
     const std::shared_ptr<const bool> open = open_;
     size_t begin = 0;

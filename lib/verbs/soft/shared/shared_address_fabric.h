@@ -1,12 +1,12 @@
 // SharedAddressFabric is soft:udp for several processes at one address, started and ended in any
 // order, without any privilege.
 //
-// One process holds the UDP port and hands packets on through shared memory (ShmFabric), which also
-// carries packets between them; all send for themselves, from ports that only send. The port is
-// held by the owner of a name; when it ends, the others see a socket end, and one takes name and
-// port.
+// One of them holds the UDP port that peers send to, and hands packets on to the others through
+// shared memory (ShmFabric), which also carries packets between them. All send for themselves, from
+// ports that only send. The owner of a name holds the port; when its process ends, the others see a
+// socket end, and one of them takes the name and the port. Packets on their way are lost then.
 //
-// Thread rule: the loop's. The fabric outlives its ports.
+// Thread rule: that of the loop. The fabric must outlive its ports.
 #pragma once
 
 #include <memory>
@@ -23,8 +23,8 @@ class SharedAddressFabric final : public Fabric {
  public:
   explicit SharedAddressFabric(os::EpollLoop& loop);
 
-  // `loop`: the fabric's. Errors of UdpFabric (kAlreadyExists: a program of another kind has the
-  // port) and of ShmFabric.
+  // `loop` is the one that the fabric was made with. Errors are those of UdpFabric (kAlreadyExists:
+  // a program of another kind has the port) and of ShmFabric.
   absl::StatusOr<std::unique_ptr<Port>> Open(base::EventLoop& loop, const Address& address,
                                              PortCallbacks callbacks) override;
 

@@ -17,10 +17,10 @@
 namespace tokamak::verbs::soft {
 namespace {
 
-// Without free descriptors.
+// How long a process without free descriptors waits to accept again.
 constexpr base::Duration kAcceptRetry = base::Milliseconds(100);
 
-// Receives a message, no bytes if a stranger's. Negative: none.
+// Receives the next message, without its bytes if it is a stranger's. Negative: there is none.
 ssize_t ReceiveTrusted(int socket, absl::Span<uint8_t> to) {
   iovec piece{to.data(), to.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred))];  // no room for descriptors: they stay out
@@ -215,7 +215,7 @@ bool ShmEndpoint::AskService(uint64_t service_id, const Packet& packet, const Ad
   const uint32_t length = RecordLength(packet);
   WriteRecord(packet, source, record.data());
   const AbstractName name(ServiceName(to, service_id));
-  // Lost if there is no room.
+  // A message that finds no room is lost.
   return sendto(messenger_.get(), record.data(), length, MSG_NOSIGNAL, name.get(), name.length) >= 0 || errno == EAGAIN;
 }
 

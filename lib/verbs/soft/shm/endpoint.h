@@ -1,9 +1,9 @@
 // ShmEndpoint is one NIC's end of a ShmFabric: the links to and from others, and its services.
 //
 // Law: records written to a link are published when Send returns.
-// Law: a turn takes a bounded part of a link's records. Links and messages of others than our user
-// or root are ignored.
-// Bounds: kMostLinks in each direction; a service's socket by the kernel.
+// Law: a turn takes a bounded part of a link's records, whatever its writer does. Links and
+// messages of programs that are neither our user's nor root's are ignored.
+// Bounds: kMostLinks in each direction; a service's socket holds what the kernel lets it.
 // Thread rule: one loop's.
 #pragma once
 
@@ -31,7 +31,7 @@ class ShmEndpoint final : public os::Poller, public std::enable_shared_from_this
  public:
   static constexpr size_t kMostLinks = 4096;
 
-  // `listener` has the NIC's name.
+  // `listener` listens under the NIC's name.
   ShmEndpoint(os::EpollLoop& loop, const Address& address, NumberShare share, os::FileDescriptor listener,
               PortCallbacks callbacks);
 
@@ -53,7 +53,7 @@ class ShmEndpoint final : public os::Poller, public std::enable_shared_from_this
   int descriptor() const override { return -1; }
 
  private:
-  // On this machine.
+  // A NIC of this machine.
   using Peer = std::pair<Address, uint32_t>;
 
   struct Service {
@@ -61,10 +61,10 @@ class ShmEndpoint final : public os::Poller, public std::enable_shared_from_this
     os::FdWatch watch;
   };
 
-  // Delivered together, and of a link in one turn.
+  // Packets delivered together, and taken of a link in one turn.
   static constexpr size_t kBatch = 128;
   static constexpr int kAcceptsPerTurn = 16;
-  // Until an absent NIC is looked for again.
+  // How long a NIC that was absent is not looked for again.
   static constexpr base::Duration kAbsence = base::Milliseconds(1);
 
   void Accept();
@@ -83,7 +83,7 @@ class ShmEndpoint final : public os::Poller, public std::enable_shared_from_this
   const Address address_;
   const NumberShare share_;
   const os::FileDescriptor listener_;
-  const os::FileDescriptor messenger_;  // to services
+  const os::FileDescriptor messenger_;  // sends to services
   const PortCallbacks callbacks_;
   bool open_ = true;
   os::FdWatch listener_watch_;
@@ -96,7 +96,7 @@ class ShmEndpoint final : public os::Poller, public std::enable_shared_from_this
   std::map<Peer, base::Time> absent_until_;
   const Peer* last_peer_ = nullptr;  // in outgoing_, with its link
   OutgoingLink* last_link_ = nullptr;
-  OutgoingLink* full_link_ = nullptr;   // no room when Send returned
+  OutgoingLink* full_link_ = nullptr;   // had no room when Send returned
   std::vector<OutgoingLink*> written_;  // not published yet
   std::array<Packet, kBatch> batch_;
   std::array<uint8_t, kMaxRecord> record_;  // a service's

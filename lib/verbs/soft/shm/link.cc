@@ -14,7 +14,7 @@
 namespace tokamak::verbs::soft {
 namespace {
 
-// The message with the ring.
+// The first message, which hands over the ring.
 constexpr uint32_t kHello = 0x746b6e31;
 constexpr int kMostWakes = 64;  // in one turn
 
@@ -29,7 +29,7 @@ bool SendHello(int socket, int ring) {
   return sendmsg(socket, &message, MSG_NOSIGNAL) == sizeof(hello);
 }
 
-// Returns none if it was no hello.
+// Returns the ring that came with a hello; none if it was no hello.
 os::FileDescriptor ReceiveHello(int socket) {
   uint32_t hello = 0;
   iovec piece{&hello, sizeof(hello)};
@@ -46,13 +46,13 @@ os::FileDescriptor ReceiveHello(int socket) {
   return std::move(came.front());
 }
 
-// A full socket holds a wake-up already.
+// Wakes the other side. A full socket holds a wake-up already.
 void Wake(int socket) {
   const uint8_t woken = 1;
   if (send(socket, &woken, sizeof(woken), MSG_NOSIGNAL) != sizeof(woken)) return;
 }
 
-// Returns false if the other side is gone.
+// Reads wake-ups. Returns false if the other side is gone.
 bool TakeWakes(int socket) {
   for (int i = 0; i < kMostWakes; ++i) {
     uint8_t woken = 0;

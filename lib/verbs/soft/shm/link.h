@@ -1,5 +1,5 @@
 // One direction between two NICs of a machine: a ring that one writes and the other reads, and a
-// socket that ends with either.
+// socket that ends when either of them does.
 //
 // The socket's first message hands the ring over; others wake a side that waits for records or for
 // room.
@@ -29,20 +29,20 @@ class OutgoingLink final {
 
   enum class Result : uint8_t { kTaken, kFull, kLost };
 
-  // `on_room` runs after kFull when it is armed and there is room, and after kPatience; `on_end`
-  // when the other side is gone, and may drop the link. Null: nobody has the name, or no memory or
-  // descriptors.
+  // Connects to the NIC of that name. `on_room` runs after kFull when it is armed and there is
+  // room, and after kPatience; `on_end` runs when the other side is gone, and may drop the link.
+  // Null: nobody has the name, or this process can have no more memory or descriptors.
   static std::unique_ptr<OutgoingLink> Connect(os::EpollLoop& loop, const std::string& name,
                                                std::function<void()> on_room, std::function<void()> on_end);
 
-  // Writes a packet of `source`, for Publish.
+  // Writes a packet that comes from `source`. The other side sees it after Publish.
   Result Write(const Packet& packet, const Address& source);
   // Shows written packets to the other side; wakes it if it waits.
   void Publish();
 
-  // After kFull.
+  // After kFull: true if there is room again.
   bool has_room() const { return ring_.has_room(); }
-  // Asks for a wake-up.
+  // Asks for a wake-up when there is room.
   void Arm() { ring_.WaitForRoom(); }
 
  private:
@@ -68,11 +68,12 @@ class IncomingLink final {
   // Another NIC connected `socket`.
   IncomingLink(os::EpollLoop& loop, os::FileDescriptor socket);
 
-  // Returns a packet that lives until Release.
+  // Finds the next record; its packet lives until Release.
   Found Next(Packet* packet);
-  // True if the other NIC is gone or broke the protocol; Next finds what it had written.
+  // True if the other NIC is gone or broke the protocol: Next finds only what it had written until
+  // then.
   bool ended() const { return ended_; }
-  // Gives back the room of Next's records.
+  // Gives the writer the room of the records that Next returned.
   void Release();
   // Asks for a wake-up when there is a record.
   void Arm() {
@@ -84,7 +85,7 @@ class IncomingLink final {
   bool TakeHello();
 
   const os::FileDescriptor socket_;
-  std::optional<RingReader> ring_;  // once the hello came
+  std::optional<RingReader> ring_;  // once the hello has come
   bool ended_ = false;
   os::FdWatch watch_;
 };

@@ -1,5 +1,5 @@
 // The route of a management datagram among NICs that share an address: a question goes to the one
-// that serves it, others to the one that gave out the ID in them.
+// that serves it, any other message to the one that gave out the ID that it answers.
 //
 // Thread rule: any.
 #pragma once
@@ -16,8 +16,8 @@ struct MadRoute {
   std::optional<uint32_t> share;  // NumberShare::index
 };
 
-// Routes a packet to kManagementQueuePair. Neither field: no CM message, or one that any NIC may
-// answer.
+// Returns the route of a packet to kManagementQueuePair. If neither field is set, it is no CM
+// message, or one that any NIC may answer.
 MadRoute RouteOf(const Packet& packet);
 
 }  // namespace tokamak::verbs::soft

@@ -73,7 +73,7 @@ os::FileDescriptor ConnectName(int type, const std::string& name) {
   return made;
 }
 
-// The kernel names the real user.
+// The kernel names a message's real user.
 bool IsTrusted(uid_t user) { return user == geteuid() || user == getuid() || user == 0; }
 
 }  // namespace tokamak::verbs::soft

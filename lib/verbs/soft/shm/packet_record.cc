@@ -11,7 +11,7 @@ struct Origin {
   uint32_t length;  // of the wire's bytes, with room for an ICRC
   uint16_t udp_port;
   uint8_t traffic_class;
-  uint8_t corrupt;  // not 0: on purpose
+  uint8_t corrupt;  // not 0: damaged on purpose
   std::array<uint8_t, 16> ip;
   std::array<uint8_t, 16> group;
 };

@@ -15,11 +15,12 @@ constexpr uint32_t kMaxRecord = kRecordOrigin + kMaxDatagram;
 
 uint32_t RecordLength(const Packet& packet);
 
-// Writes RecordLength bytes to `out`. Payload without memory is zeros.
+// Writes RecordLength bytes to `out`, as coming from `source`. Payload without memory becomes
+// zeros.
 void WriteRecord(const Packet& packet, const Address& source, uint8_t* out);
 
-// Points the payload of `packet` into the record; ignores bytes after it, up to a multiple of 8.
-// Returns false if it is none.
+// Reads a record; the payload of `packet` points into it. Returns false if it is none. Bytes after
+// it are allowed, up to the next multiple of 8.
 [[nodiscard]] bool ReadRecord(absl::Span<const uint8_t> record, Packet* packet);
 
 }  // namespace tokamak::verbs::soft

@@ -10,7 +10,7 @@ namespace {
 
 struct RecordHead {
   uint32_t length;  // bytes with this head: a multiple of kAlignment
-  uint32_t skip;    // not 0: none up to the end of the ring
+  uint32_t skip;    // not 0: no record, up to the end of the ring
 };
 constexpr uint32_t kAlignment = 8;
 static_assert(sizeof(RecordHead) == kAlignment, "fits whatever is left at the end of the ring");

@@ -15,7 +15,7 @@
 namespace tokamak::verbs::soft {
 namespace {
 
-constexpr int kMostWaiting = 256;  // not accepted yet
+constexpr int kMostWaiting = 256;  // connected, but not accepted yet
 
 class EndpointPort final : public ShmPort {
  public:

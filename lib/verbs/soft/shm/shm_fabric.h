@@ -1,12 +1,13 @@
 // ShmFabric carries packets between the NICs of one machine, or one container, through shared
 // memory.
 //
-// Addresses are names, without an interface. NICs of one address have a NumberShare each, which a
-// packet names by its queue pair number, a CM message by the ID or service in it.
+// Addresses are names here, and need no interface. Several NICs may have one, each with its own
+// NumberShare: a packet's queue pair number, or the ID or service in a CM message, says which of
+// them it is for.
 //
-// Only our user's or root's programs in the network namespace can send to a NIC; they are trusted
-// no more than a network. No multicast.
-// Thread rule: the loop's. The fabric outlives its ports.
+// Only programs of our user, or of root, in the same network namespace can send to a NIC; they are
+// trusted no more than a network. There is no multicast.
+// Thread rule: that of the loop. The fabric must outlive its ports.
 #pragma once
 
 #include <memory>
@@ -19,10 +20,10 @@ namespace tokamak::verbs::soft {
 
 class ShmPort : public Port {
  public:
-  // Hands a packet, of source `packet.peer`, to its NIC at this address. Returns false if it is for
-  // this one, or none.
+  // Hands a packet that came another way, from `packet.peer`, to the NIC at this address that it is
+  // for. Returns false if it is for this one, or for none.
   virtual bool HandOn(const Packet& packet) = 0;
-  // Follows the last HandOn of several.
+  // Called after the last of several HandOn.
   virtual void Publish() = 0;
 };
 
@@ -30,7 +31,8 @@ class ShmFabric final : public Fabric {
  public:
   explicit ShmFabric(os::EpollLoop& loop) : loop_(loop) {}
 
-  // `loop`: the fabric's. kResourceExhausted: NumberShare::kShares NICs have the address.
+  // `loop` is the one that the fabric was made with. kResourceExhausted: NumberShare::kShares NICs
+  // have the address already.
   absl::StatusOr<std::unique_ptr<Port>> Open(base::EventLoop& loop, const Address& address,
                                              PortCallbacks callbacks) override;
   absl::StatusOr<std::unique_ptr<ShmPort>> OpenShm(const Address& address, PortCallbacks callbacks);

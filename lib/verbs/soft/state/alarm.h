@@ -1,8 +1,9 @@
 // Alarms: many deadlines of the NIC behind one timer of its loop.
 //
-// Time-outs move far more often than they expire, and owners' threads set some, which may not touch
-// the loop. So a deadline is a field; moving it later costs nothing until the earlier time comes.
-// Thread rule: the NIC's mutex. Set and Cancel: any thread; Begin, Fire and End: the NIC's.
+// Time-outs move far more often than they expire, and owners' threads, which may not touch the
+// loop, set some. So a deadline is a field; moving it later costs nothing until the earlier time
+// comes. Thread rule: under the NIC's mutex. Set and Cancel from any thread; Begin, Fire and End on
+// the NIC's.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +27,8 @@ class Alarm final {
   Alarm(const Alarm&) = delete;
   Alarm& operator=(const Alarm&) = delete;
 
-  // Sets it due once, `delay` from now, or off the NIC's thread from its next turn, in place of an
-  // earlier setting.
+  // Makes it due once, `delay` from now, in place of an earlier setting. On another thread than the
+  // NIC's the delay counts from the NIC's next turn.
   void Set(base::Duration delay) REQUIRES_NIC_MUTEX;
   void Cancel() REQUIRES_NIC_MUTEX { set_ = false; }
   bool set() const REQUIRES_NIC_MUTEX { return set_; }
@@ -58,7 +59,7 @@ class AlarmClock final {
   void Fire() REQUIRES_NIC_MUTEX;
   void End() REQUIRES_NIC_MUTEX;
 
-  // Returns the time of this turn, between Begin and End.
+  // Returns the time of this turn; only between Begin and End.
   base::Time now() const REQUIRES_NIC_MUTEX { return now_; }
 
  private:

@@ -39,7 +39,7 @@ void CompletionRing::Arm(bool solicited_only) {
     armed_.store(kArmed, std::memory_order_seq_cst);
     return;
   }
-  // Solicited-only does not replace arming for any.
+  // Arming for solicited events alone does not replace arming for any.
   uint32_t expected = kNotArmed;
   armed_.compare_exchange_strong(expected, kArmedSolicited, std::memory_order_seq_cst);
 }

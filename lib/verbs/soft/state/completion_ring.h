@@ -1,10 +1,10 @@
 // CompletionRing is the memory of a completion queue: the NIC writes at one end, the owner polls at
 // the other.
 //
-// Publish, once per turn, makes completions visible and raises the event asked for. No wake-up is
-// lost: the owner arms, then looks at the tail; the NIC moves the tail, then looks at the armed
-// flag; both sequentially consistent.
-// Thread rule: Poll, Arm: the owner's thread, never waiting. Push, Publish: the NIC's mutex.
+// Publish, once per turn, makes completions visible and raises the event that the owner asked for.
+// No wake-up is lost: the owner arms, then looks at the tail; the NIC moves the tail, then looks at
+// the armed flag; both sequentially consistent.
+// Thread rule: Poll, Arm: the owner's thread, never waiting. Push, Publish: under the NIC's mutex.
 // Forget, Release, Resize, Close: the owner's thread under the NIC's mutex.
 #pragma once
 
@@ -40,15 +40,15 @@ class CompletionRing final {
   uint32_t depth() const { return depth_; }
   base::EventLoop& loop() const { return loop_; }
 
-  // Polling it sets *released to at least `release`. Returns false when the ring is full, which
-  // kills the queue. A closed or dead one swallows everything.
+  // Adds a completion; polling it sets *released to at least `release`. Returns false when the ring
+  // is full: the queue is dead from then on. A closed or dead one swallows everything.
   bool Push(const Completion& completion, uint64_t* released, uint64_t release, bool solicited) REQUIRES_NIC_MUTEX;
   void Publish() REQUIRES_NIC_MUTEX;
   bool dead() const REQUIRES_NIC_MUTEX { return dead_; }
 
   // Removes, without a gap, the completions of queue pair `number` that wait to release into
-  // `released`, and releases as much as they would have: others of a shared queue still release
-  // their own.
+  // `released`, and releases as much as polling them would have: other queue pairs of a shared
+  // queue still release their own.
   void Forget(uint32_t number, uint64_t* released) REQUIRES_NIC_MUTEX;
 
   // Acts as if one that releases `release`, the latest so far, were pushed and forgotten.

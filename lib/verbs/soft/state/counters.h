@@ -1,8 +1,8 @@
 // Counts of a software NIC since it was opened.
 //
-// Law: each arriving packet is counted once: as DeviceCounters::dropped_* or datagrams_received,
-// else as packets_received and in exactly one of the lines marked (*); for a multicast group once
-// per member.
+// Law: each packet that arrives is counted once: as DeviceCounters::dropped_* or datagrams_received
+// if no queue pair saw it, otherwise as packets_received and in exactly one of the lines marked
+// (*). One to a multicast group is counted once for each member.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@ struct QueuePairCounters {
   // As requester.
   uint64_t packets_retransmitted = 0;
   uint64_t timeouts = 0;
-  uint64_t answers_overdue = 0;         // the oldest was sent again after some round trips
+  uint64_t answers_overdue = 0;         // no answer for some round trips, so the oldest was sent again
   uint64_t answers_taken = 0;           // (*) acknowledgements, READ data, results of atomics
-  uint64_t responses_lost = 0;          // (*) shown by a later answer: READ data or atomic result to be asked for again
+  uint64_t responses_lost = 0;          // (*) as a later answer shows: READ data or an atomic's result to ask for again
   uint64_t naks_received_sequence = 0;  // (*)
   uint64_t naks_received_not_ready = 0;  // (*)
   uint64_t naks_received_fatal = 0;      // (*) invalid request, remote access or operation
-  uint64_t answers_stale = 0;            // (*) acknowledged already
-  uint64_t answers_bad = 0;              // (*) to no request, or malformed
+  uint64_t answers_stale = 0;            // (*) acknowledged already: late or repeated
+  uint64_t answers_bad = 0;              // (*) to a request never made, or malformed
 
   // Datagrams.
   uint64_t datagrams_not_sent = 0;    // longer than the path MTU
@@ -37,7 +37,7 @@ struct QueuePairCounters {
   uint64_t notifications_received = 0;  // (*)
   uint64_t notifications_sent = 0;
   uint64_t marks_received = 0;  // packets marked (ECN)
-  uint64_t rate = 0;            // allowed bits per second; 0: no bound. Not summed
+  uint64_t rate = 0;            // bits per second that congestion control allows; 0: no bound. Not summed
 
   // As responder.
   uint64_t acks_sent = 0;
@@ -48,8 +48,8 @@ struct QueuePairCounters {
   uint64_t naks_sent_remote_operation = 0;
   uint64_t requests_executed = 0;      // (*)
   uint64_t requests_duplicate = 0;     // (*)
-  uint64_t requests_out_of_order = 0;  // (*) dropped: after a gap, or in a receiver-not-ready wait
-  uint64_t requests_held = 0;          // (*) now, behind a gap
+  uint64_t requests_out_of_order = 0;  // (*) dropped: after a gap, or while the peer waits for a receive
+  uint64_t requests_held = 0;          // (*) held now, behind a gap
   uint64_t requests_refused = 0;       // (*) dropped: not in a state to receive
   uint64_t requests_rejected = 0;      // (*) dropped: not allowed (NAK), no receive, or no room to answer
 
@@ -65,7 +65,7 @@ struct DeviceCounters {
   uint64_t datagrams_received = 0;   // the connection manager's
   uint64_t connections_refused = 0;  // of these, requests beyond its bounds
 
-  // Before any queue pair.
+  // Dropped before any queue pair saw them.
   uint64_t dropped_corrupt = 0;  // ICRC
   uint64_t dropped_unknown_opcode = 0;
   uint64_t dropped_unknown_queue_pair = 0;
@@ -76,7 +76,7 @@ struct DeviceCounters {
   uint64_t dropped_bad_datagram = 0;   // not a CM MAD
 
   uint64_t dropped_datagrams = 0;    // not sent: too many were waiting
-  uint64_t dropped_before_send = 0;  // their queue pair or memory went away
+  uint64_t dropped_before_send = 0;  // not sent: their queue pair or memory went away
   uint64_t completion_queue_overruns = 0;
 };
 

@@ -15,8 +15,8 @@ namespace tokamak::verbs::soft {
 bool MayGather(const KeyTable& keys, DomainId domain, const SourceBytes& source, uint32_t offset,
                uint32_t length) REQUIRES_NIC_MUTEX;
 
-// Makes them the payload of `packet`, the last of `outbox`, which notes the keys. `inline_bytes`:
-// the slot's.
+// Makes these bytes the payload of `packet`, the last of `outbox`, which notes the keys used.
+// `inline_bytes` are the slot's own.
 void Gather(const KeyTable& keys, const SourceBytes& source, const uint8_t* inline_bytes, uint32_t offset,
             uint32_t length, Outbox& outbox, Packet* packet) REQUIRES_NIC_MUTEX;
 

@@ -124,7 +124,7 @@ KeyTable::Entry* KeyTable::Take() {
   return &entries_[index];
 }
 
-// `key`: the index's last.
+// `key` is the last that the index had.
 void KeyTable::Free(uint32_t key) {
   Entry& entry = entries_[key >> kTagBits];
   entry = Entry();

@@ -6,7 +6,8 @@
 //
 // A region's key opens it to the whole domain. A window's opens a part of a region to peers of one
 // queue pair, from its bind until it is invalidated, or the window, the region or the queue pair is
-// gone (10.6.7, type 2B). It remembers the life of both, so their end searches no windows.
+// gone (10.6.7, type 2B). A window remembers the lives of region and queue pair, so nobody has to
+// search for the windows of one that ends.
 // Thread rule: the NIC's mutex, except NextKey.
 #pragma once
 
@@ -26,7 +27,8 @@ namespace tokamak::verbs::soft {
 
 using DomainId = uint32_t;
 
-// A queue pair from its making or reset to Error. Never reused; 0: none.
+// The life of a queue pair, from when it is made or reset until it is in Error. Numbers are never
+// reused; 0: none.
 using QueuePairLife = uint64_t;
 
 // On whose behalf memory is asked for.
@@ -43,7 +45,7 @@ struct WindowId {
 
 // A bind request (10.6.7.2.4).
 struct WindowBinding {
-  WindowId window;  // with its next key
+  WindowId window;  // with its next key: the old one with another tag
   uint32_t region_key = 0;
   uint64_t address = 0;
   uint64_t length = 0;  // bytes, not 0
@@ -69,41 +71,42 @@ class KeyTable final {
     entries_.emplace_back();
   }
 
-  // Returns the key for local and remote use; 0 when kMaxKeys live.
+  // Returns a region's key, for local and remote use; 0 when kMaxKeys live.
   uint32_t Add(DomainId domain, const RegionMemory& memory, Access access);
   void Remove(uint32_t key);
 
-  // Replaces all but the key; unbinds its windows.
+  // Replaces everything of a region but its key, and unbinds its windows.
   void Change(uint32_t key, DomainId domain, const RegionMemory& memory, Access access);
 
-  // Returns an unbound window, whose key opens nothing yet; key 0 when kMaxKeys live.
+  // Returns an unbound window, whose key opens nothing yet; the key is 0 when kMaxKeys live.
   WindowId AddWindow(DomainId domain);
 
-  // Returns the last bind's key, perhaps older than `window`'s.
+  // Returns the key of the last bind, which may be older than `window`'s.
   uint32_t RemoveWindow(const WindowId& window);
 
-  // Returns the key after the next bind. Any thread.
+  // Returns a window's key after its next bind. Any thread.
   uint32_t NextKey(uint32_t key) const { return (key & ~kTagMask) | ((key + tag_step_) & kTagMask); }
 
-  // True if `next` differs in the last 8 bits alone, the owner's (10.6.7.2.1).
+  // True if `next` differs only in the last 8 bits, which are the owner's (10.6.7.2.1).
   static bool MayFollow(uint32_t key, uint32_t next) { return (key & ~kOwnersBits) == (next & ~kOwnersBits); }
 
-  // Begins a life; windows bound in it are free once it has ended.
+  // Begins a queue pair's life; windows bound in it may be bound in another once it has ended.
   QueuePairLife BeginLife() { return *living_.insert(++lives_).first; }
   void EndLife(QueuePairLife life) { living_.erase(life); }
 
-  // Returns false, changing nothing, if the window is gone or bound; window, region and queue pair
-  // differ in domain; or the region does not cover the range, lacks kWindowBind, or kLocalWrite for
-  // a window to write through.
+  // Returns false, changing nothing, if the window is gone or bound; if window, region and queue
+  // pair are not of one domain; or if the region does not cover the range, lacks kWindowBind, or
+  // lacks kLocalWrite while the window allows writes.
   [[nodiscard]] bool Bind(const Asker& asker, const WindowBinding& binding);
 
   // True if `key` is of a window bound for `asker`, whose peer may invalidate it.
   bool IsWindowOf(const Asker& asker, uint32_t key) const;
 
-  // Returns false if `domain` has no such bound window.
+  // Takes back a window's key. Returns false if `domain` has no such bound window.
   [[nodiscard]] bool Invalidate(DomainId domain, uint32_t key);
 
-  // True if the key covers the memory, kLocalWrite for `write`. An empty sge is always good.
+  // True if an sge's key covers its memory; with `write` the region must be kLocalWrite. An empty
+  // sge is always good.
   bool LocalAllows(DomainId domain, const Sge& sge, bool write) const {
     if (sge.length == 0) return true;
     const Entry* region = Find(sge.lkey);
@@ -121,7 +124,8 @@ class KeyTable final {
     return MemoryAt(entries_[sge.lkey >> kTagBits], reinterpret_cast<uint64_t>(sge.address));
   }
 
-  // Returns null if the key does not allow the access. `length` must not be 0, which needs no key.
+  // Returns null if `key` does not allow the access. `length` must not be 0: an access without
+  // bytes needs no key.
   uint8_t* Remote(const Asker& asker, uint32_t key, uint64_t address, uint64_t length, Access access) const {
     const Entry* entry = Find(key);
     if (entry == nullptr || entry->domain != asker.domain) return nullptr;
@@ -143,7 +147,8 @@ class KeyTable final {
     return true;
   }
 
-  // Returns the key of a region or a window's region; 0 when `key` opens nothing.
+  // Returns the key of the region that `key` opens, itself or as a window; 0 when `key` opens
+  // nothing.
   uint32_t RegionOf(uint32_t key) const;
 
   // True if `key` opens phantom memory.
@@ -163,14 +168,14 @@ class KeyTable final {
   struct Entry {
     Kind kind = Kind::kFree;
     bool open = false;  // true for a region or a bound window
-    uint32_t key = 0;   // of its current or next use
+    uint32_t key = 0;   // with the tag of its current or next use
     DomainId domain = 0;
     Access access = kLocalRead;
     uint8_t* memory = nullptr;
     uint64_t base = 0;  // name of the first byte
     uint64_t length = 0;
     uint64_t life = 0;  // of this use of the index, never reused; 0: none
-    // Bound windows'.
+    // Of windows, while bound.
     QueuePairLife queue_pair = 0;
     uint32_t region = 0;  // index
     uint64_t region_life = 0;
@@ -179,7 +184,7 @@ class KeyTable final {
   static constexpr uint32_t kTagBits = 12;
   static constexpr uint32_t kTagMask = (1u << kTagBits) - 1;
 
-  // Returns null if it is not open.
+  // Returns an open entry, or null.
   const Entry* Find(uint32_t key) const {
     const uint32_t index = key >> kTagBits;
     if (index >= entries_.size()) return nullptr;
@@ -193,7 +198,7 @@ class KeyTable final {
   }
   bool HasRegion(const Entry& window) const { return entries_[window.region].life == window.region_life; }
 
-  // Compares without wrap.
+  // Cannot wrap: `length` is compared with the rest of the region.
   static bool Covers(const Entry& entry, uint64_t address, uint64_t length) {
     if (address < entry.base) return false;
     const uint64_t offset = address - entry.base;
@@ -208,14 +213,14 @@ class KeyTable final {
 
   const HostMemory* const host_memory_;
   SecretNumbers numbers_;
-  const uint32_t tag_step_;  // odd: all tags come before one repeats
+  const uint32_t tag_step_;  // odd: an index goes through all tags before one repeats
   uint64_t next_life_ = 1;
-  QueuePairLife lives_ = 0;  // ever begun
+  QueuePairLife lives_ = 0;  // how many ever began
   std::unordered_set<QueuePairLife> living_;
   std::vector<Entry> entries_;  // [0] is never used
   std::deque<uint32_t> free_;   // oldest first: an index rests before reuse
-  bool any_phantom_ = false;    // there was one
-  bool any_base_ = false;       // a region had a base other than its address
+  bool any_phantom_ = false;    // true if there ever was one
+  bool any_base_ = false;       // true if a region ever had a base other than its address
   size_t regions_ = 0;
   size_t windows_ = 0;
 };

@@ -1,11 +1,11 @@
 // The one lock of a NIC: its own thread takes it once for each batch of work, owners' threads for
 // control calls. It is a base::Mutex with an order of who comes next.
 //
-// A busy NIC would retake it before a waiting owner wakes up, so the NIC queues behind waiting
-// owners.
+// A busy NIC would take it again and again before a waiting owner wakes up, so the NIC queues
+// behind waiting owners.
 //
-// A NIC's parts do not see its mutex, and no thread holds two NICs', so in the marks for clang
-// (ci/thread_safety) all go by one name, kNicMutex.
+// The parts of a NIC do not see its mutex, and no thread holds two NICs' at once. So in the marks
+// that clang checks (ci/thread_safety) all of these mutexes have one name, kNicMutex.
 #pragma once
 
 #include <atomic>
@@ -19,13 +19,14 @@ namespace tokamak::verbs::soft {
 struct ABSL_LOCKABLE NicMutexName {};
 inline constexpr NicMutexName kNicMutex;
 
-// The check does not see into callbacks: a lambda states itself what it requires.
+// Marks a function whose caller holds the NIC's mutex. The check does not see into callbacks: a
+// lambda must state itself what it requires.
 #define REQUIRES_NIC_MUTEX ABSL_EXCLUSIVE_LOCKS_REQUIRED(::tokamak::verbs::soft::kNicMutex)
 #define GUARDED_BY_NIC_MUTEX ABSL_GUARDED_BY(::tokamak::verbs::soft::kNicMutex)
 
 class NicMutex final {
  public:
-  // Owners' threads: NicLock.
+  // For owners' threads, by NicLock.
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION(kNicMutex) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     owners_waiting_.fetch_add(1, std::memory_order_relaxed);
     turnstile_.Lock();
@@ -35,7 +36,7 @@ class NicMutex final {
   }
   void Unlock() ABSL_UNLOCK_FUNCTION(kNicMutex) ABSL_NO_THREAD_SAFETY_ANALYSIS { mutex_.Unlock(); }
 
-  // The NIC's thread. A long batch looks at owner_waits() and ends early.
+  // For the NIC's thread. A batch that may be long looks at owner_waits() and ends early.
   void LockForNic() ABSL_EXCLUSIVE_LOCK_FUNCTION(kNicMutex) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     if (!owner_waits()) {
       mutex_.Lock();
@@ -54,7 +55,7 @@ class NicMutex final {
   std::atomic<int> owners_waiting_{0};
 };
 
-// For owners' threads.
+// Holds the mutex for an owner's thread.
 class ABSL_SCOPED_LOCKABLE NicLock final {
  public:
   explicit NicLock(NicMutex& mutex) ABSL_EXCLUSIVE_LOCK_FUNCTION(kNicMutex) : mutex_(mutex) { mutex_.Lock(); }

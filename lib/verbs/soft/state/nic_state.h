@@ -41,7 +41,7 @@ struct QueuePairTurns {
   Link departing;
 };
 
-// Queue pairs that wait, first come first served; Add keeps a listed one's place.
+// Queue pairs that wait for something, first come first served; adding one again keeps its place.
 template <QueuePairTurns::Link QueuePairTurns::*kLink>
 class QueuePairList final {
  public:
@@ -73,7 +73,7 @@ class ReadBudget final {
   // 1 / kReservedShare is kept; a READ is cut in pieces that fit it.
   static constexpr uint64_t kReservedShare = 4;
 
-  // Before the first READ.
+  // Called before the first READ.
   void set_window(uint64_t bytes) { window_ = bytes; }
 
   // `first`: the queue pair has nothing outstanding.
@@ -92,7 +92,7 @@ class ReadBudget final {
     refused_[false] = refused_[true] = false;
   }
 
-  // False if the next of this kind would be refused, or overtake one that was.
+  // False if the next of this kind would be refused, or would overtake one that was.
   bool room(bool first) const { return !refused_[first]; }
 
   uint64_t window() const { return window_; }
@@ -103,19 +103,19 @@ class ReadBudget final {
   bool refused_[2] = {};  // by `first`, since the last GiveBack
 };
 
-// Packets of requests that may be unacknowledged at once: the windows of a thousand queue pairs
-// would overrun the one buffer before the peer.
+// Packets of requests that may be unacknowledged at once. Each queue pair has a window of its own,
+// but a thousand windows would overrun the one buffer at the peer or before it.
 //
 // If it is used up and nothing is given back for NicState::kSendStall, a queue pair with none
 // unacknowledged may still send one: dead peers, which hold packets until they are overdue, cannot
 // block the others.
 class SendBudget final {
  public:
-  // Before the first request.
+  // Called before the first request.
   void set_window(uint64_t packets) { window_ = packets; }
 
   bool room() const { return used_ < window_; }
-  // True if more is taken than left.
+  // True if more is taken than left: soon somebody must wait for acknowledgements.
   bool scarce() const { return used_ > window_ - used_; }
 
   // `first`: the queue pair has none unacknowledged.
@@ -158,33 +158,34 @@ class NicState final {
   AlarmClock alarms GUARDED_BY_NIC_MUTEX;
   ReadBudget reads GUARDED_BY_NIC_MUTEX;
   SendBudget sends GUARDED_BY_NIC_MUTEX;
-  // Perhaps with something to send.
+  // Queue pairs that may have something to send.
   QueuePairList<&QueuePairTurns::ready> ready GUARDED_BY_NIC_MUTEX;
-  // They owe an acknowledgement or NAK with nothing before it, and go first: the peer's window may
-  // be full.
+  // Queue pairs that owe an acknowledgement or NAK with nothing before it. They go first, since a
+  // peer may be waiting with its window full.
   QueuePairList<&QueuePairTurns::answers> answers GUARDED_BY_NIC_MUTEX;
-  // Their acknowledgement waits (DeviceOptions::ack_delay).
+  // Queue pairs whose acknowledgement may wait (DeviceOptions::ack_delay).
   QueuePairList<&QueuePairTurns::patient> patient GUARDED_BY_NIC_MUTEX;
-  // They owe a congestion notification.
+  // Queue pairs that owe a congestion notification.
   QueuePairList<&QueuePairTurns::notifies> notifiers GUARDED_BY_NIC_MUTEX;
-  // They wait for `reads`, before the ready ones; apart with nothing outstanding.
+  // Queue pairs that wait for `reads`, before the ready ones; those with nothing outstanding have a
+  // list of their own.
   QueuePairList<&QueuePairTurns::waits_for_reads> read_waiters GUARDED_BY_NIC_MUTEX;
   QueuePairList<&QueuePairTurns::waits_for_first_read> first_read_waiters GUARDED_BY_NIC_MUTEX;
-  // They wait for `sends`, before the ready ones.
+  // Queue pairs that wait for `sends`, before the ready ones.
   QueuePairList<&QueuePairTurns::waits_to_send> send_waiters GUARDED_BY_NIC_MUTEX;
-  // They received, and are settled at the end of this turn.
+  // Queue pairs that received something, to be settled at the end of this turn.
   QueuePairList<&QueuePairTurns::touched> touched GUARDED_BY_NIC_MUTEX;
-  // They want to know when their packets left the outbox.
+  // Queue pairs that want to know when their packets have left the outbox.
   QueuePairList<&QueuePairTurns::departing> departing GUARDED_BY_NIC_MUTEX;
   std::vector<CompletionRing*> unpublished GUARDED_BY_NIC_MUTEX;
-  std::vector<CompletionRing*> overrun GUARDED_BY_NIC_MUTEX;  // just died; their queue pairs follow
+  std::vector<CompletionRing*> overrun GUARDED_BY_NIC_MUTEX;  // just died; their queue pairs must follow
   DeviceCounters counters GUARDED_BY_NIC_MUTEX;
 
-  // See ManagementHandler.
+  // News for the connection manager, see ManagementHandler.
   std::function<void(uint32_t number)> on_first_data;
   std::function<void(uint32_t number)> on_error;
 
-  // Fewer are left than their owner wants.
+  // Runs when fewer receives are left than their owner wants.
   std::function<void(SharedReceives& receives)> on_receive_limit;
 
   void Push(CompletionRing& ring, const Completion& completion, uint64_t* released, uint64_t release,
@@ -195,7 +196,7 @@ class NicState final {
     unpublished.push_back(&ring);
   }
 
-  // Lists one that `reads` refused; one that had its turn because it waited stays first.
+  // Lists a queue pair that `reads` refused; one that had its turn because it waited stays first.
   void WaitForReads(QueuePairTurns& turns, bool first) REQUIRES_NIC_MUTEX {
     const auto wait = [&](auto& waiters) REQUIRES_NIC_MUTEX {
       if (&turns.queue_pair == read_turn_) {
@@ -228,7 +229,7 @@ class NicState final {
     departing.Remove(turns);
   }
 
-  // Lists one whose acknowledgement may wait.
+  // Lists a queue pair whose acknowledgement may wait.
   void AnswerSoon(QueuePairTurns& turns) REQUIRES_NIC_MUTEX {
     patient.Add(turns);
     if (++patience_used_ >= kPatientAcknowledgements) return AnswerPatient();
@@ -266,13 +267,13 @@ class NicState final {
  private:
   void OnStall() REQUIRES_NIC_MUTEX;
 
-  QueuePairCore* read_turn_ GUARDED_BY_NIC_MUTEX = nullptr;  // has its turn because it waited for `reads`
-  uint64_t given_back_seen_ GUARDED_BY_NIC_MUTEX = 0;        // when stall_ was set
+  QueuePairCore* read_turn_ GUARDED_BY_NIC_MUTEX = nullptr;  // the one that has its turn because it waited for `reads`
+  uint64_t given_back_seen_ GUARDED_BY_NIC_MUTEX = 0;        // of `sends`, when stall_ was set
   Alarm stall_ GUARDED_BY_NIC_MUTEX;
   uint32_t patience_used_ GUARDED_BY_NIC_MUTEX = 0;  // acknowledgements since `patient` was empty
   Alarm patience_ GUARDED_BY_NIC_MUTEX;
   base::Trace& trace_ GUARDED_BY_NIC_MUTEX;
-  const bool tracing_;  // spares a call per packet
+  const bool tracing_;  // false spares a call per packet
 };
 
 }  // namespace tokamak::verbs::soft

@@ -18,7 +18,7 @@
 
 namespace tokamak::verbs::soft {
 
-// A queue pair's turn: what a UDP socket takes in one piece.
+// The most that a queue pair's turn adds: as much as a UDP socket takes in one piece.
 struct Share {
   uint32_t packets = 32;
   uint32_t bytes = 15 * kMaxMtu;
@@ -41,10 +41,10 @@ class Outbox final {
   bool at_capacity() const { return end_ == packets_.size(); }
   size_t size() const { return end_ - begin_; }
 
-  // Bounds waiting packets; present ones stay.
+  // Bounds the packets that wait; those that wait already stay.
   void set_limit(size_t limit) { limit_ = limit; }
 
-  // Adds a packet, for which there must be room. `owner`: a queue pair number.
+  // Adds a packet, for which there must be room. `owner` is a queue pair number.
   Packet& Add(uint32_t owner) {
     claims_[end_].owner = owner;
     claims_[end_].keys = 0;
@@ -60,7 +60,7 @@ class Outbox final {
     claim.key[claim.keys++] = key;
   }
 
-  // Notes that the packet added last reads memory that is its owner's once `sequence` is
+  // Notes that the packet added last reads memory that goes back to its owner once `sequence` is
   // acknowledged.
   void LooksUntil(uint64_t sequence) { claims_[end_ - 1].sequence = sequence; }
 
@@ -74,11 +74,13 @@ class Outbox final {
   // Returns how many packets `port` took.
   size_t Flush(Port& port);
 
-  // Take packets out by queue pair or key; return how many.
+  // Take out the packets of a queue pair, or those that read memory by right of a key; return how
+  // many.
   size_t DropOwner(uint32_t owner);
   size_t DropKey(uint32_t key);
 
-  // As DropOwner, for sequences before `unacknowledged`, whose memory is its owner's again.
+  // Does the same for a queue pair's packets of sequences before `unacknowledged`, whose memory
+  // went back to its owner.
   size_t DropAcknowledged(uint32_t owner, uint64_t unacknowledged);
 
  private:

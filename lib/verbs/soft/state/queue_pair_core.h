@@ -31,7 +31,7 @@ struct QueuePairParts {
   uint16_t source_port = 0;  // UDP, of its packets
   std::shared_ptr<CompletionRing> send_ring;
   std::shared_ptr<CompletionRing> receive_ring;
-  std::shared_ptr<SharedReceives> shared_receives;  // null: its own receives
+  std::shared_ptr<SharedReceives> shared_receives;  // null: it has receives of its own
   uint32_t max_receive_requests = 0;                // its own
   uint32_t max_sges = 0;                            // of each of these
 };
@@ -56,17 +56,17 @@ class QueuePairCore {
   QueuePairState state() const { return state_.load(std::memory_order_seq_cst); }  // any thread
   bool failed() const { return state() == QueuePairState::kError; }
 
-  // Ends each queue's oldest request with the status given, and flushes the others.
+  // Ends the oldest request of each queue with the status given for it, and flushes the others.
   virtual void Fail(CompletionStatus send_status, CompletionStatus receive_status,
                     uint32_t provider_code) REQUIRES_NIC_MUTEX = 0;
 
-  // Drops unpolled completions, on the owner's thread.
+  // Drops completions that wait, so that they are never polled. Called on the owner's thread.
   virtual void ForgetCompletions() REQUIRES_NIC_MUTEX = 0;
 
-  // Drops and counts what is not for it.
+  // Takes a packet; drops and counts one that is not for it.
   virtual void Receive(const Packet& packet) REQUIRES_NIC_MUTEX = 0;
 
-  // Ends a turn in which it received and asked for this.
+  // Runs once at the end of a turn in which it received something and asked for this.
   virtual void FinishTurn() REQUIRES_NIC_MUTEX {}
 
   // Answers the doorbell: new requests, or receives posted in Error.
@@ -75,10 +75,11 @@ class QueuePairCore {
   // Adds at most a fair share of packets to the outbox. Returns true if more could go at once.
   virtual bool Emit() REQUIRES_NIC_MUTEX = 0;
 
-  // Adds an acknowledgement or NAK that nothing has to precede.
+  // Adds an acknowledgement or NAK, if nothing has to go before it.
   virtual void EmitAnswer() REQUIRES_NIC_MUTEX {}
 
-  // Sends a congestion notification. Returns false, first in line again, if the port is busy.
+  // Sends a congestion notification. Returns false if the port is busy; then the queue pair is
+  // first in line again.
   virtual bool Notify(Port& /*port*/) REQUIRES_NIC_MUTEX { return true; }
 
   // Notes that packets left the outbox, to the port or taken out.
@@ -93,7 +94,7 @@ class QueuePairCore {
   QueuePairCounters counters GUARDED_BY_NIC_MUTEX;
   ReceiveQueue receives;
 
-  // True while in the NIC's list of those that rang. Any thread.
+  // The doorbell: true while the queue pair is in the NIC's list of those that rang. Any thread.
   std::atomic<bool> doorbell_rung{false};
   QueuePairCore* next_doorbell = nullptr;
 
@@ -105,7 +106,7 @@ class QueuePairCore {
 
   void Enter(QueuePairState state) REQUIRES_NIC_MUTEX;
 
-  // `peer`: as fabrics write it.
+  // Adds a packet to `peer`, as fabrics write it.
   Packet& AddPacketTo(const Address& peer, PacketOpcode opcode) REQUIRES_NIC_MUTEX {
     ++counters.packets_sent;
     Packet& packet = nic_state_.outbox.Add(number());

@@ -23,20 +23,20 @@ class Receives final {
 
   bool available() const REQUIRES_NIC_MUTEX { return shared_ != nullptr ? shared_->left() > 0 : oldest_ < own_.tail(); }
 
-  // Returns bytes; one must be available.
+  // Returns the bytes of the next receive; one must be available.
   uint32_t next_length() const REQUIRES_NIC_MUTEX {
     return shared_ != nullptr ? shared_->next_length() : own_.at(oldest_).length;
   }
 
-  // Takes one, which must be available.
+  // Takes the next receive, which must be available, as present().
   void Take() REQUIRES_NIC_MUTEX;
   const ReceiveSlot& present() const { return *present_; }
 
   // Completes present() with success.
   void Complete(const Completion& completion, bool solicited) REQUIRES_NIC_MUTEX;
 
-  // Completes the oldest with `first` and flushes the others, except those posted meanwhile and a
-  // shared queue's that are not being filled.
+  // Completes the oldest with `first` and flushes the others, except receives that the owner posts
+  // meanwhile and those of a shared queue that are not being filled.
   void Flush(CompletionStatus first) REQUIRES_NIC_MUTEX;
 
   // Ends all without completions.
@@ -49,8 +49,8 @@ class Receives final {
   NicState& nic_state_;
   QueuePairCore& queue_pair_;
   ReceiveQueue& own_;
-  SharedReceives* const shared_;  // null: own_
-  uint64_t oldest_ = 0;           // not completed, in own_
+  SharedReceives* const shared_;  // null: own_ is used
+  uint64_t oldest_ = 0;           // the first in own_ that has not completed
   const ReceiveSlot* present_ = nullptr;
   ReceiveSlot taken_;            // of a shared queue
   std::vector<Sge> taken_sges_;  // of taken_

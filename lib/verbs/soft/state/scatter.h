@@ -12,12 +12,12 @@ namespace tokamak::verbs::soft {
 
 enum class ScatterResult : uint8_t {
   kDone,
-  kNoKey,  // no local key, or no host memory, covers it
+  kNoKey,  // a local key does not cover the memory, or the host has it no more
   kNotWritable,
 };
 
 // Copies `payload` into `sges`, unless they are phantom, from their byte `offset` on; it must fit.
-// On failure the part before the bad sge is written.
+// Keys are looked at as they are needed: on failure the part before the bad sge is written.
 ScatterResult Scatter(const KeyTable& keys, DomainId domain, absl::Span<const Sge> sges, uint32_t offset,
                       absl::Span<const PayloadSlice> payload);
 

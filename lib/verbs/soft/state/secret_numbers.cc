@@ -8,7 +8,7 @@
 namespace tokamak::verbs::soft {
 namespace {
 
-// Keeps draws and seals apart.
+// Keeps drawn numbers and seals apart.
 constexpr uint64_t kDrawn = 0;
 constexpr uint64_t kSealed = uint64_t{1} << 63;
 

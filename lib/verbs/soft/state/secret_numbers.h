@@ -1,9 +1,9 @@
 // SecretNumbers draws numbers that strangers must not guess: of queue pairs, first PSNs, CM IDs and
 // transactions, tags of keys.
 //
-// Peers see many, which would reveal the state of base::Random. Each is a SipHash-2-4 (Aumasson and
-// Bernstein 2012) of a counter under the seed: repeatable in simulations, from the kernel on a real
-// network.
+// Peers see many of them; a few numbers of base::Random would reveal its state. Each of these is a
+// SipHash-2-4 (Aumasson and Bernstein 2012) of a counter, with the seed as key. A simulation's seed
+// repeats them; a device on a real network gets its seed from the kernel.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class SecretNumbers final {
   // Draws uniformly over [0, bound), but for an error of bound / 2^64. `bound` is not 0.
   uint64_t Below(uint64_t bound);
 
-  // Returns what only the holder of the seed can make of `message`.
+  // Returns a number that only the holder of the seed can compute from `message`.
   uint64_t Seal(absl::Span<const uint8_t> message) const;
 
  private:

@@ -1,8 +1,9 @@
 // SharedReceives is a shared receive queue in memory: its owner posts, and the responders of many
 // queue pairs take.
 //
-// Taking copies a receive out, so the ring is used in order although messages end in any. Polling
-// releases by count: the n-th receive over releases n slots.
+// Taking copies a receive out, so the ring is used in order although messages of different queue
+// pairs end in any order. Polling releases slots by count: the completion of the n-th receive that
+// is over releases the first n.
 //
 // Law: over <= taken <= posted, and posted - released <= depth.
 // Thread rule: posting on the owner's thread, the rest under the NIC's mutex.
@@ -25,14 +26,14 @@ namespace tokamak::verbs::soft {
 
 class SharedReceives final {
  public:
-  // `handle`: for device events.
+  // Device events name `handle`.
   SharedReceives(uint32_t depth, uint32_t max_sges, DomainId domain, const SharedReceiveQueue* handle)
       : queue(depth, max_sges, 0), domain_(domain), handle_(handle) {}
 
   DomainId domain() const { return domain_; }
   const SharedReceiveQueue* handle() const { return handle_; }
 
-  // True if `loop` is that of the first queue pair, which all must share.
+  // True if `loop` is the first queue pair's, which all queue pairs of the shared queue must have.
   bool BelongsTo(base::EventLoop& loop) REQUIRES_NIC_MUTEX {
     if (loop_ == nullptr) loop_ = &loop;
     return loop_ == &loop;
@@ -40,10 +41,10 @@ class SharedReceives final {
 
   uint64_t left() const REQUIRES_NIC_MUTEX { return closed_ ? 0 : queue.tail() - taken_; }
 
-  // One must be left.
+  // Returns the bytes of the oldest receive; one must be left.
   uint32_t next_length() REQUIRES_NIC_MUTEX { return queue.at(taken_).length; }
 
-  // One must be left; `to` has kMaxSges sges.
+  // Copies the oldest receive, which must be left, to `to`, whose sges have room for kMaxSges.
   void Take(ReceiveSlot* to) REQUIRES_NIC_MUTEX {
     DCHECK_GT(left(), 0u);
     const ReceiveSlot& oldest = queue.at(taken_++);
@@ -53,7 +54,8 @@ class SharedReceives final {
     std::copy_n(oldest.sges, oldest.sge_count, sges);
   }
 
-  // Ends a taken one, completed or not. Polling it releases up to the count returned.
+  // Ends a receive that was taken, with or without a completion. Polling it releases up to the
+  // count returned.
   uint64_t Over() REQUIRES_NIC_MUTEX { return ++over_; }
 
   void Arm(uint64_t limit) REQUIRES_NIC_MUTEX { limit_ = limit; }

@@ -4,9 +4,9 @@
 // Posting copies into slots: no allocation, no lock. Indexes count up for ever.
 //
 // Law: released <= tail <= released + depth. A slot is reused only once its completion, or a later
-// one, was polled, by the owner; so only `tail` is shared. (Shared receives: see
+// one, was polled; the owner polls, so only `tail` is shared with the NIC. (Shared receives: see
 // shared_receives.h.)
-// Thread rule: posting and `released`: the owner's thread; the rest: the NIC's mutex.
+// Thread rule: posting and `released`: the owner's thread; the rest: the NIC, under its mutex.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ struct SourceBytes {
   uint32_t length = 0;  // bytes, all sges
   uint8_t sge_count = 0;
   bool is_inline = false;  // true if they lie in the queue
-  Sge* sges = nullptr;     // room as the queue has per request
+  Sge* sges = nullptr;     // as many as the queue gives each request
 };
 
 struct SendSlot : SourceBytes {
@@ -47,14 +47,14 @@ struct SendSlot : SourceBytes {
   // The NIC's: packets [first, end) carry the request or, for a READ, its answer.
   uint64_t first = 0;
   uint64_t end = 0;
-  uint32_t piece = 0;    // READ: packets asked for at once
+  uint32_t piece = 0;    // READ: packets of the answer that are asked for at once
   bool refused = false;  // true if carried out here, without success
 
   bool wants_answer() const {
     return opcode == Opcode::kRead || opcode == Opcode::kCompareSwap || opcode == Opcode::kFetchAdd;
   }
 
-  // True if no packet carries it.
+  // True if the NIC carries it out alone, without a packet.
   bool is_local() const { return opcode == Opcode::kBindWindow || opcode == Opcode::kLocalInvalidate; }
 };
 
@@ -77,7 +77,7 @@ struct ReceiveSlot {
   uint64_t id = 0;
   uint8_t sge_count = 0;
   uint32_t length = 0;  // bytes, all sges
-  Sge* sges = nullptr;  // room as the queue has per request
+  Sge* sges = nullptr;  // as many as the queue gives each request
 };
 
 template <typename Slot>
@@ -103,7 +103,7 @@ class WorkQueue final {
   // Owner: polling notes here that slots before an index are free.
   uint64_t* released() { return &released_; }
 
-  // Owner: frees all, as no request is outstanding.
+  // Owner: frees all slots; no request may be outstanding.
   void ReleaseAll() REQUIRES_NIC_MUTEX { released_ = prepared_; }
 
   // NIC.

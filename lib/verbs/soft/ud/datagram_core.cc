@@ -69,7 +69,7 @@ void DatagramCore::ForgetCompletions() {
 
 void DatagramCore::Fail(CompletionStatus send_status, CompletionStatus receive_status, uint32_t provider_code) {
   if (failed()) return;
-  // The state first: a request posted from now on is flushed here or rings.
+  // The state first: a request posted from now on is either seen by the flush or rings for another.
   Enter(QueuePairState::kError);
   nic_state_.counters.dropped_before_send += nic_state_.outbox.DropOwner(number());
   nic_state_.departing.Remove(turns_);
@@ -185,7 +185,7 @@ void DatagramCore::Receive(const Packet& packet) {
   counters.bytes_received += length;
   if (packet.ecn == Ecn::kMarked) ++counters.marks_received;
   if (notification) {
-    ++counters.notifications_received;  // datagrams have no rate
+    ++counters.notifications_received;  // datagrams are not held back
   } else if (!may_receive()) {
     ++counters.requests_refused;
   } else if (!receives_.available()) {

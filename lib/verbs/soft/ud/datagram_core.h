@@ -1,13 +1,13 @@
 // DatagramCore is a datagram queue pair as the NIC sees it: messages of one packet, out and in,
 // that are not acknowledged. SoftDatagramQueuePair is the owner's half.
 //
-// Where lib/verbs/datagrams.h leaves a choice, it does as the kernel's Soft-RoCE.
+// Where lib/verbs/datagrams.h leaves a choice, it does as the kernel's Soft-RoCE does.
 //
 //        oldest_                  cursor_             tail
 //          |  in the outbox, or     |  not begun        |
 //          |  skipped behind those  |                   |
 //
-// Law: requests complete in order, each once, none while the outbox holds its packet.
+// Law: requests complete in order, each once, and none while the outbox holds its packet.
 // Thread rule: the NIC's mutex, except where a member says otherwise.
 #pragma once
 
@@ -26,12 +26,12 @@ namespace tokamak::verbs::soft {
 
 class DatagramCore final : public QueuePairCore {
  public:
-  // `port`: the device's address, as fabrics write it; `mtu` bounds messages.
+  // `port` is the device's address, as fabrics write it; `mtu` bounds the messages.
   DatagramCore(NicState& nic_state, QueuePairParts parts, const DatagramQueuePairOptions& options, const Address& port,
                uint32_t mtu);
   ~DatagramCore() override;
 
-  // Walks as DatagramQueuePair::Modify, on the owner's thread.
+  // Walks as DatagramQueuePair::Modify describes, on the owner's thread.
   absl::Status Modify(QueuePairState to, const DatagramAttributes& attributes) REQUIRES_NIC_MUTEX;
 
   void Fail(CompletionStatus send_status, CompletionStatus receive_status,

@@ -28,11 +28,11 @@ class MulticastGroups final {
   // Returns null if it has no members.
   const Members* Find(const Ip& group) const;
 
-  // kResourceExhausted: too many groups, or members.
+  // OK if one more may join; kResourceExhausted: too many groups, or members.
   absl::Status MayAdd(const Ip& group) const;
   void Add(const Ip& group, DatagramCore& queue_pair);
 
-  // Returns false if it was no member. A group is gone with its last.
+  // Returns false if it was no member. A group is gone with its last member.
   bool Remove(const Ip& group, DatagramCore& queue_pair);
 
   bool Has(const Ip& group, const DatagramCore& queue_pair) const;

@@ -11,7 +11,8 @@
 
 namespace tokamak::verbs::soft {
 
-// Writes kGlobalRouteHeader bytes. `port`: where `packet` came to, unless to a group.
+// Writes kGlobalRouteHeader bytes to `out`. `port` is the address that `packet` came to, unless it
+// came to a group.
 void WriteRouteHeader(const Packet& packet, const Address& port, uint8_t* out);
 
 }  // namespace tokamak::verbs::soft

@@ -19,8 +19,8 @@ constexpr uint8_t kIpv4Udp = 17;
 constexpr uint8_t kIpv4DontFragment = 0x40;
 constexpr uint8_t kIpv4TimeToLive = 64;
 
-// Writes the kIpv4AndUdpHeader bytes before `datagram_length` more, with DF. IP's checksum is the
-// kernel's; UDP's is 0: the ICRC is better.
+// Writes kIpv4AndUdpHeader bytes in front of `datagram_length` more. DF is set. The kernel fills in
+// IP's checksum; UDP's is 0, none: the ICRC is better.
 inline void WriteIpv4AndUdp(const Address& source, const Address& destination, uint16_t identification,
                             uint32_t datagram_length, uint8_t* out, uint8_t traffic_class = 0) {
   std::memset(out, 0, kIpv4AndUdpHeader);
@@ -47,7 +47,8 @@ struct Ipv4AndUdp {
   bool dont_fragment = false;
 };
 
-// Returns nothing unless UDP over IPv4 without options. Lengths in it are unchecked.
+// Returns nothing unless `packet` is UDP over IPv4 without options. The lengths in it are not
+// checked.
 inline std::optional<Ipv4AndUdp> ReadIpv4AndUdp(absl::Span<const uint8_t> packet) {
   if (packet.size() < kIpv4AndUdpHeader || packet[0] != kIpv4VersionAndLength || packet[9] != kIpv4Udp)
     return std::nullopt;

@@ -29,7 +29,7 @@ bool LetNothingIn(int fd) {
   return Attach(fd, code, std::size(code));
 }
 
-// IP options stay out: the ICRC knows none.
+// Lets in UDP to this port without IP options, which the ICRC does not know.
 bool LetPortIn(int fd, uint16_t port) {
   sock_filter code[] = {
       BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 0),
@@ -87,7 +87,7 @@ absl::StatusOr<UdpSocket> OpenRawSocket(const Address& address, const UdpSocketO
   const absl::StatusOr<uint64_t> receive_buffer = SetUpBuffers(fd, options, result->local);
   if (!receive_buffer.ok()) return receive_buffer.status();
   result->receive_buffer = *receive_buffer;
-  setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &kRawOn, sizeof(kRawOn));  // else uncounted
+  setsockopt(fd, SOL_SOCKET, SO_RXQ_OVFL, &kRawOn, sizeof(kRawOn));  // uncounted without
   result->can_segment = false;
   result->raw = *std::move(raw);
   return result;

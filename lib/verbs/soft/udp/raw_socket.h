@@ -3,8 +3,8 @@
 // It shows the identification, so the ICRC is checked in full; each queue pair has its own UDP
 // source port, as in RDMA NICs. It costs CAP_NET_RAW and UDP_SEGMENT.
 //
-// A UDP socket that gets nothing holds the port: against others, and so that the kernel does not
-// answer that it is closed.
+// A UDP socket that gets nothing binds the port as well, so that nobody else takes it and the
+// kernel does not tell peers that it is closed.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -13,7 +13,7 @@
 
 namespace tokamak::verbs::soft {
 
-// Opens as OpenUdpSocket, for IPv4. kPermissionDenied: no CAP_NET_RAW.
+// Opens as OpenUdpSocket does, for an IPv4 address. kPermissionDenied: no CAP_NET_RAW.
 absl::StatusOr<UdpSocket> OpenRawSocket(const Address& address, const UdpSocketOptions& options);
 
 }  // namespace tokamak::verbs::soft

@@ -2,7 +2,7 @@
 //
 // A local UDP_SEGMENT send reaches a raw socket as one IP packet, without the segments' length. At
 // a datagram's end the ICRC of the bytes so far equals the next four, and hardly elsewhere. One
-// pass tries all lengths: a CRC is linear, so length fields' effect is a table.
+// pass tries all lengths: a CRC is linear, so the effect of the headers' length fields is a table.
 // Law: nothing is allocated after construction.
 #pragma once
 
@@ -19,11 +19,12 @@ class SegmentFinder final {
  public:
   SegmentFinder();
 
-  // Returns the first datagram's length with ICRC; 0: none, or all of `bytes`.
+  // Returns the length of the first datagram, ICRC included; 0 if there is none, or it is all of
+  // `bytes`.
   uint32_t Find(const IcrcFlow& flow, uint16_t identification, absl::Span<const uint8_t> bytes) const;
 
  private:
-  // By length in words: the ICRC's change against headers of kMinDatagram.
+  // By length in words: how the ICRC changes if the headers state it, and not kMinDatagram.
   std::array<uint32_t, kMaxDatagram / 4 + 1> effect_{};
 };
 

@@ -22,13 +22,14 @@ namespace {
 constexpr absl::string_view kUdpPrefix = "soft:udp@";
 constexpr absl::string_view kRawPrefix = "soft:raw@";
 
-// Before timers and doorbells.
+// Batches received in a row, before timers and doorbells get their turn.
 constexpr int kBatchesPerWake = 2;
 
-// When the kernel does not say when it has memory again.
+// The wait when the kernel has no memory and does not report when it has.
 constexpr base::Duration kMemoryDelay = base::Milliseconds(1);
 
-// A packet's memory is about twice its bytes, part of it freed late: a third surely fits.
+// The kernel charges a socket about twice a packet's bytes and gives a part back late: payload of a
+// third of the buffer surely fits.
 constexpr uint64_t kBufferPerPayload = 3;
 
 // A port's socket and those of its groups. It lives while a callback runs, even one that drops the

@@ -8,14 +8,16 @@
 // Batches of 64 move ten times as many bytes as one packet per system call, so the NIC Sends all it
 // has at once.
 //
-// soft:udp is one socket: all leaves from its bound port, not Packet::source_port. A peer that
-// sends from a flow port (kFlowPorts and above) is taken to listen at 4791, any other where it
-// sends from. soft:raw has a source port per queue pair, for ECMP.
+// A port of soft:udp is one socket: every packet leaves from its bound port, whatever
+// Packet::source_port says. A peer that sends from a flow port (kFlowPorts and above) is taken to
+// listen at 4791, any other at the port that it sends from. soft:raw has a source port for each
+// queue pair, for ECMP.
 //
 // The kernel hides the IPv4 identification, which the ICRC covers (udp_socket.h, icrc.h,
 // docs/packets.md).
 //
-// Thread rule: the loop's; counters: any. The fabric outlives its ports.
+// Thread rule: the fabric and its ports belong to their loop's thread; counters may be read from
+// any. The fabric must outlive its ports.
 #pragma once
 
 #include <cstdint>
@@ -38,27 +40,30 @@ struct UdpDeviceName {
 };
 
 // Parses "soft:udp@10.0.0.1", "soft:udp@[fd00::1]:4792" or "soft:raw@10.0.0.1". Default port 4791;
-// another is a dialect of our NICs, for several on one address. Two with one port meet; otherwise a
-// service's address names its UDP port, as Listener::address() does.
+// another one is a private dialect between our NICs, for several on one address. Two with the same
+// port meet without more; otherwise a service's address names its UDP port, as Listener::address()
+// does.
 absl::StatusOr<UdpDeviceName> ParseUdpDevice(absl::string_view name);
 
-// Looks at the prefix alone.
+// True if it starts like one of these.
 bool IsUdpDevice(absl::string_view name);
 
 struct UdpFabricOptions {
   bool raw = false;  // soft:raw
   UdpSocketOptions socket;
-  // UDP_SEGMENT. A network card that numbers segments otherwise than the kernel would break the
-  // ICRC for peers that do not solve for it; false is slower, never wrong.
+  // True to send batches with UDP_SEGMENT. A network card that numbers the segments otherwise than
+  // the kernel would break the ICRC for peers that do not solve for the identification; false is
+  // slower, but never wrong.
   bool segment = true;
-  WireTap* tap = nullptr;  // outlives the fabric
+  WireTap* tap = nullptr;  // sees all datagrams; must outlive the fabric
 };
 
 class UdpFabric final : public Fabric {
  public:
   explicit UdpFabric(os::EpollLoop& loop, const UdpFabricOptions& options = {}) : loop_(loop), options_(options) {}
 
-  // Opens on `loop`, the fabric's. Address: ip and UDP port; 0: 4791.
+  // `loop` is the one that the fabric was made with. `address` has IP and UDP port; port 0 means
+  // 4791.
   absl::StatusOr<std::unique_ptr<Port>> Open(base::EventLoop& loop, const Address& address,
                                              PortCallbacks callbacks) override;
 

@@ -46,7 +46,8 @@ void UdpReceiver::PrepareMessages() {
   }
 }
 
-// `*segment` stays for one datagram; the kernel joins those of one traffic class only.
+// `*segment` stays as it is if the message is one datagram. The kernel joins only datagrams of one
+// traffic class.
 void UdpReceiver::ReadControl(msghdr& header, uint32_t* segment) {
   for (cmsghdr* control = CMSG_FIRSTHDR(&header); control != nullptr; control = CMSG_NXTHDR(&header, control)) {
     if (control->cmsg_level == SOL_UDP && control->cmsg_type == UDP_GRO) {
@@ -93,10 +94,10 @@ bool UdpReceiver::TakeMessage(uint32_t index, Deliver deliver) {
   return true;
 }
 
-// One datagram or, from a sender on this machine, several.
+// Takes one IP packet: one datagram or, from a sender on this machine, several.
 bool UdpReceiver::TakeRawMessage(absl::Span<const uint8_t> message, Deliver deliver) {
   const std::optional<Ipv4AndUdp> header = ReadIpv4AndUdp(message);
-  if (!header.has_value() || header->destination != socket_.local) return true;  // before the socket's filter
+  if (!header.has_value() || header->destination != socket_.local) return true;  // came before the filter
   source_ = header->source;
   traffic_class_ = header->traffic_class;
   const IcrcFlow flow(source_, socket_.local, header->dont_fragment);
@@ -137,7 +138,8 @@ bool UdpReceiver::TakeRawMessage(absl::Span<const uint8_t> message, Deliver deli
   return true;
 }
 
-// Expects `*identification`, sets the one found. Returns true if packet_[packets_] is good.
+// Expects `*identification`, and sets it to the one found. Returns true if packet_[packets_] is a
+// good packet.
 bool UdpReceiver::TakeDatagram(const IcrcFlow& flow, absl::Span<const uint8_t> datagram, uint16_t* identification) {
   const auto length = static_cast<uint32_t>(datagram.size());
   if (length < kMinDatagram) return DropMalformed(DecodeResult::kTooShort);
@@ -158,7 +160,7 @@ bool UdpReceiver::TakeDatagram(const IcrcFlow& flow, absl::Span<const uint8_t> d
   return TakeGood(datagram, *identification);
 }
 
-// Takes one of right ICRC. Returns true if packet_[packets_] is good.
+// Takes a datagram whose ICRC is right. Returns true if packet_[packets_] is a good packet.
 bool UdpReceiver::TakeGood(absl::Span<const uint8_t> datagram, uint16_t identification) {
   if (tap_ != nullptr) ShowReceived(datagram, identification);
   Packet& packet = packet_[packets_];

@@ -1,11 +1,11 @@
 // UdpReceiver takes datagrams from the kernel many at a time, checks and decodes them in place, and
 // hands them on.
 //
-// A UDP_GRO message holds many datagrams of a flow, without the identification that the ICRC
-// covers: those of a UDP_SEGMENT send, 0, 1, 2, ..., are tried first, else it is solved for
-// (icrc.h). A segment's number, or one after the sender's last, is expected: the check is then
-// about as strong as the ICRC. Unexpected ones are counted. Packets of a multicast group's socket
-// name the group.
+// With UDP_GRO one message of the kernel holds many datagrams of a flow. It hides the
+// identification that the ICRC covers: those of a UDP_SEGMENT send, 0, 1, 2, ..., are tried first;
+// otherwise it is solved for (icrc.h). A solution is expected if it is a segment's number or
+// follows the sender's last: then the check is about as strong as the whole ICRC. Unexpected ones
+// are counted. Packets of a multicast group's socket name the group.
 // Law: nothing is allocated after construction.
 #pragma once
 
@@ -32,18 +32,18 @@ namespace tokamak::verbs::soft {
 
 class UdpReceiver final {
  public:
-  // Gets packets in order, alive during the call. Returns false to get no more.
+  // Gets packets in order; they live during the call only. Returns false to get no more.
   using Deliver = absl::FunctionRef<bool(absl::Span<const Packet>)>;
 
-  // In a raw socket's message, as the kernel makes of one send (UDP_MAX_SEGMENTS, 128 in newer
-  // kernels). Further ones are dropped.
+  // Segments of a raw socket's message: as many as the kernel makes of one send (UDP_MAX_SEGMENTS,
+  // 128 in newer kernels). Further ones are dropped.
   static constexpr uint32_t kMaxSegments = 128;
 
-  // A search costs ten good packets, and anybody may cause one. After this many failures in a
-  // batch, messages of more than one packet are dropped unsearched.
+  // A search for segments costs as much as ten good packets, and anybody may cause one. After this
+  // many failures in a batch, messages of more than one packet are dropped unsearched.
   static constexpr uint32_t kMaxFailedSearches = 4;
 
-  // All outlive the receiver; `tap` may be null.
+  // All must outlive the receiver; `tap` may be null.
   UdpReceiver(const UdpSocket& socket, const base::EventLoop& loop, UdpCounters& counters, WireTap* tap);
 
   // Reads one batch. Returns true if more may wait.
@@ -60,13 +60,15 @@ class UdpReceiver final {
     char bytes[2 * CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint32_t))];
   };
 
-  // Senders may share an entry; then some are unexpected.
+  // A sender and its last identification. Senders may share an entry; then some identifications are
+  // unexpected.
   struct Sender {
     std::array<uint8_t, 16> ip{};
     uint16_t identification = 0;
   };
 
-  // Identifications at most this far ahead are expected: packets are lost or sent elsewhere.
+  // Identifications at most this far ahead are expected: packets may have been lost or sent
+  // elsewhere.
   static constexpr uint16_t kExpectedAhead = 64;
 
   void PrepareMessages();

@@ -14,7 +14,7 @@
 namespace tokamak::verbs::soft {
 namespace {
 
-// For phantom regions.
+// The bytes that are sent of phantom regions.
 constexpr std::array<uint8_t, kMaxMtu> kNothing = {};
 
 template <typename T>
@@ -56,7 +56,7 @@ size_t UdpSender::Send(absl::Span<const Packet> packets) {
   return taken;
 }
 
-// Returns how many packets, at least one, the messages have.
+// Fills messages; returns how many packets they have, at least one.
 size_t UdpSender::Plan(absl::Span<const Packet> packets) {
   packets_ = messages_ = pieces_ = bytes_ = glue_used_ = 0;
   for (const Packet& packet : packets) {
@@ -159,7 +159,7 @@ void UdpSender::Append(const Packet& packet, uint32_t length) {
   ++packets_;
 }
 
-// Lengthens the last piece if `bytes` follow it.
+// Adds a piece, or lengthens the last one if `bytes` follow it in memory.
 void UdpSender::AddPiece(const uint8_t* bytes, uint32_t length) {
   msghdr& header = header_[messages_ - 1].msg_hdr;
   if (header.msg_iovlen != 0) {
@@ -177,7 +177,7 @@ void UdpSender::FinishMessages() {
   for (uint32_t i = 0; i < messages_; ++i) FinishMessage(message_[i], &header_[i].msg_hdr, &control_[i]);
 }
 
-// Settings that the socket does not have for all.
+// Adds the settings that the socket does not have for all messages.
 void UdpSender::FinishMessage(const Message& message, msghdr* header, Control* control) const {
   const bool segments = message.packets > 1;
   const bool has_class = message.traffic_class != 0 && !socket_.is_raw();
@@ -200,7 +200,7 @@ void UdpSender::FinishMessage(const Message& message, msghdr* header, Control* c
   header->msg_controllen = length;
 }
 
-// Returns how many packets are done with.
+// Sends the planned messages; returns how many packets are done with.
 size_t UdpSender::Transmit(absl::Span<const Packet> packets) {
   uint32_t done = 0;
   while (done < messages_) {
@@ -221,7 +221,7 @@ size_t UdpSender::Transmit(absl::Span<const Packet> packets) {
   return taken;
 }
 
-// Returns true if it was dropped; else it goes again, in another way or later.
+// Returns true if `message` was dropped; otherwise it goes again, in another way or later.
 bool UdpSender::HandleError(int error, const Message& message) {
   switch (error) {
     case EAGAIN:
@@ -239,7 +239,7 @@ bool UdpSender::HandleError(int error, const Message& message) {
       segment_ = false;
       return false;
     case EINVAL:
-    case EMSGSIZE:  // perhaps one datagram's: singly each gets its own answer
+    case EMSGSIZE:  // perhaps only one datagram is at fault: sent singly, each gets an answer of its own
       if (message.packets > 1) return false;
       break;
     default:

@@ -2,8 +2,9 @@
 //
 // Consecutive packets to one peer, of one traffic class and length (the last may be shorter), are
 // one UDP_SEGMENT send; many sends are one sendmmsg. Payload is not copied; headers, pads and ICRCs
-// lie together, one piece from a packet's end to the next payload. Raw packets leave with our IP
-// and UDP headers, from their flow's source port.
+// are written next to each other, so that the end of one packet and the start of the next are one
+// piece. Through a raw socket packets leave with our IP and UDP headers, from their flow's source
+// port.
 // Law: nothing is allocated after construction.
 #pragma once
 
@@ -30,14 +31,14 @@ namespace tokamak::verbs::soft {
 
 class UdpSender final {
  public:
-  // Why packets were left.
+  // Why not all packets were taken.
   enum class Busy {
-    kNo,       // none were
-    kSocket,   // the buffer is full: it will be writable
-    kMachine,  // no memory; the kernel does not say until when
+    kNo,       // all were taken
+    kSocket,   // the socket's buffer is full: it will become writable
+    kMachine,  // the kernel had no memory, and does not report when it has
   };
 
-  // All outlive the sender; `tap` may be null. `segment` allows UDP_SEGMENT.
+  // All must outlive the sender; `tap` may be null. `segment` allows UDP_SEGMENT.
   UdpSender(const UdpSocket& socket, bool segment, const base::EventLoop& loop, UdpCounters& counters, WireTap* tap);
 
   // Returns how many were taken: sent, or dropped and counted.
@@ -49,12 +50,13 @@ class UdpSender final {
   bool segments() const { return segment_; }
 
  private:
-  // One sendmmsg: bytes for a core's cache beside the kernel's work.
+  // Bounds of one sendmmsg; its bytes should fit a core's cache beside the kernel's work.
   static constexpr uint32_t kPackets = 256;
   static constexpr uint32_t kMessages = 64;
   static constexpr uint32_t kBytes = 256 * 1024;
   static constexpr uint32_t kPieces = 1024;
-  // One message (the kernel: 64 segments, 65,535 bytes, 1,024 pieces).
+  // Bounds of one message (the kernel's are 64 segments, an IP packet of 65,535 bytes, 1,024
+  // pieces).
   static constexpr uint32_t kSegmentsPerMessage = 64;
   static constexpr uint32_t kBytesPerMessage = 65000;
   static constexpr uint32_t kPiecesPerPacket = kMaxPayloadSlices + 2;
@@ -70,9 +72,9 @@ class UdpSender final {
     uint16_t identification;
   };
   struct Message {
-    uint32_t first = 0;  // its first packet
+    uint32_t first = 0;  // index of its first packet
     uint32_t packets = 0;
-    uint32_t segment = 0;  // datagram length, except the last
+    uint32_t segment = 0;  // length of each datagram except the last
     uint32_t bytes = 0;
     uint8_t traffic_class = 0;
     bool closed = false;  // its last datagram was shorter
@@ -104,13 +106,13 @@ class UdpSender final {
   UdpCounters& counters_;
   WireTap* const tap_;
   bool segment_;
-  size_t singly_ = 0;  // packets still without UDP_SEGMENT
+  size_t singly_ = 0;  // this many more packets go without UDP_SEGMENT
   Busy busy_ = Busy::kNo;
 
   uint16_t identification_ = 0;  // raw: the last
 
-  // The open message's.
-  const Address named_;  // as peers see us
+  // The ends of the message that is being filled.
+  const Address named_;  // this port, as peers see it
   Address source_;
   Address peer_;
   IcrcFlow flow_;

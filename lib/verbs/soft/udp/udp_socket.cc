@@ -64,7 +64,7 @@ Address IpOf(const ifaddrs& entry) {
   return address;
 }
 
-// All of 127.0.0.0/8 is local, though lo lists one address.
+// Returns the interface with the address. All of 127.0.0.0/8 is local, though lo lists one address.
 const ifaddrs* FindInterface(const Interfaces& interfaces, const Address& address) {
   Address wanted = address;
   wanted.port = 0;
@@ -109,7 +109,7 @@ absl::Status BindError(const Address& local, const Interfaces& interfaces) {
   return ErrnoStatus(absl::StatusCode::kUnavailable, absl::StrCat("cannot bind ", port));
 }
 
-// Known identification, no fragments.
+// Makes the identification known, and forbids fragments.
 absl::Status SetUpWire(int fd, bool is_ipv4) {
   if (is_ipv4) {
     if (!Set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)) {
@@ -117,7 +117,8 @@ absl::Status SetUpWire(int fd, bool is_ipv4) {
     }
     return absl::OkStatus();
   }
-  // The kernel's Soft-RoCE sends UDP checksum 0 over IPv6, dropped unseen otherwise.
+  // The kernel's Soft-RoCE sends UDP checksum 0 over IPv6; without this such packets would be
+  // dropped unseen.
   if (!Set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO) || !Set(fd, IPPROTO_IPV6, IPV6_V6ONLY, kOn) ||
       !Set(fd, SOL_UDP, UDP_NO_CHECK6_RX, kOn)) {
     return ErrnoStatus(absl::StatusCode::kUnavailable, "cannot set up an IPv6 socket");
@@ -157,9 +158,9 @@ absl::Status SetUpReceiving(UdpSocket* socket, const UdpSocketOptions& options) 
   const absl::StatusOr<uint64_t> receive_buffer = SetUpBuffers(fd, options, socket->local);
   if (!receive_buffer.ok()) return receive_buffer.status();
   socket->receive_buffer = *receive_buffer;
-  Set(fd, SOL_UDP, UDP_GRO, kOn);         // else slower
-  Set(fd, SOL_SOCKET, SO_RXQ_OVFL, kOn);  // else uncounted
-  // Else ECN marks are not seen, nor peers notified.
+  Set(fd, SOL_UDP, UDP_GRO, kOn);         // slower without
+  Set(fd, SOL_SOCKET, SO_RXQ_OVFL, kOn);  // uncounted without
+  // Without it ECN marks are not seen, and peers are not notified.
   if (socket->local.is_ipv4()) {
     Set(fd, IPPROTO_IP, IP_RECVTOS, kOn);
   } else {
@@ -242,7 +243,8 @@ absl::StatusOr<UdpSocket> OpenGroupSocket(const UdpSocket& port, const Address& 
   local.port = port.peers_port;
   absl::StatusOr<UdpSocket> result = MakeSocket(local);
   if (!result.ok()) return result;
-  // For several devices of the machine in a group; and no packets from other interfaces.
+  // The first lets several devices of the machine be in a group; the second keeps out packets from
+  // other interfaces.
   const int fd = result->fd.get();
   const bool is_ipv4 = group.is_ipv4();
   const bool alone = is_ipv4 ? Set(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0) : Set(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0);
@@ -281,7 +283,7 @@ absl::StatusOr<uint64_t> SetUpBuffers(int fd, const UdpSocketOptions& options, c
 }
 
 uint32_t PathMtuFor(uint32_t link_mtu, bool is_ipv4) {
-  // The longest with a payload: RETH and immediate.
+  // The longest headers that come with a payload: RETH and immediate.
   const uint32_t headers = (is_ipv4 ? 20 : 40) + 8 + HeaderLength(PacketOpcode::kWriteOnlyWithImm) + kIcrcLength;
   for (uint32_t mtu = kMaxMtu; mtu >= kMinMtu; mtu /= 2) {
     if (mtu + headers <= link_mtu) return mtu;
