@@ -20,7 +20,6 @@ absl::Status JoinFirst(const NodeId& node) {
 
 absl::Status NobodyHoldsIt() { return absl::NotFoundError("no node holds the object"); }
 
-// Sorts the names and keeps the first kMaxHoldersNamed.
 void Shorten(std::vector<NodeId>& names) {
   const size_t named = std::min(names.size(), kMaxHoldersNamed);
   std::partial_sort(names.begin(), names.begin() + static_cast<ptrdiff_t>(named), names.end());
@@ -70,18 +69,17 @@ absl::StatusOr<JoinReply> LocalDirectory::Enter(const JoinRequest& request) {
   reply.entered = joined->entered;
   reply.drops = deletions_.DropsOf(member.number, member.told, kMaxDropsTold);
   if (!reply.drops.empty()) member.told = reply.drops.back();
-  // Objects that it has yet to announce may have been deleted before now.
+  // Objects yet to be announced may have been deleted before.
   reply.as_of = Mark();
   reply.mark = member.learning ? request.mark : reply.as_of;
   reply.outdated = IsOutdated(member);
   return reply;
 }
 
-// Names the last deletion that ended in this life of the directory.
 std::string LocalDirectory::Mark() const { return absl::StrCat(life_, ".", deletions_.finished()); }
 
-// A node with the mark of another directory was not here before this one had learnt who holds what.
-// Until then this one deleted no generation that an earlier directory can have accepted.
+// A mark of another directory: its node was not here before this one had learnt who holds what, and
+// until then this one deleted no generation that an earlier one can have accepted.
 bool LocalDirectory::MayHaveForgottenOneAfter(absl::string_view mark) const {
   const std::vector<absl::string_view> parts = absl::StrSplit(mark, '.');
   uint64_t life = 0, known = 0;
@@ -159,11 +157,11 @@ absl::Status LocalDirectory::Announce(const Member& node, absl::string_view as_o
   return absl::OkStatus();
 }
 
-// Frees the id of other generations, or returns the reason why it keeps one.
+// Frees the id of other generations, or returns why it keeps one.
 absl::Status LocalDirectory::MakeFree(const Member& node, const directory::Update& update) {
   const base::ObjectId& id = update.version.id;
   ObjectEntry* entry = objects_.Find(id);
-  // A node that announces another content no longer has this one: its withdrawal is late or lost.
+  // The node no longer has this content: its withdrawal is late or lost.
   if (const Holder* own = entry == nullptr ? nullptr : ObjectEntries::FindHolder(*entry, node.number);
       own != nullptr && own->has) {
     objects_.Remove(id, node.number);
@@ -329,7 +327,7 @@ base::Pending LocalDirectory::Held(const NodeId& node, const std::string& after,
   return Answer(std::move(done), HeldNow(node, after, kHeldPage));
 }
 
-// The cursor is the bytes of the last id that was looked at.
+// The cursor: the last id looked at.
 absl::StatusOr<HeldReply> LocalDirectory::HeldNow(const NodeId& node, const std::string& after, size_t most) const {
   const Member* const member = members_.FindAlive(node);
   if (member == nullptr) return JoinFirst(node);

@@ -1,11 +1,6 @@
 // LocalDirectory is the directory as pure state in this process: one node's own, or the one that a
 // serving node shares with others.
 //
-//   Members         who is alive, silent or gone
-//   ObjectEntries   which generation of an id is live, and who holds it
-//   Deletions       what was deleted, and who has not confirmed
-//   Waits           who waits for an object to appear
-//
 // Law: a call has taken effect when it returns; only its answer comes later.
 // Law: no task looks at more than some 1,000 objects, even when nodes that hold millions go.
 // Bounds: kMaxNodes, LocalOptions (kResourceExhausted beyond).
@@ -29,21 +24,20 @@
 
 namespace tokamak::directory {
 
-// The most waits of one peer in a directory: of the node itself, and of each that asks it.
+// Waits of the node itself, and of each that asks it.
 constexpr size_t kMaxWaitsOfPeer = 65536;
 
 struct LocalOptions {
-  size_t objects = size_t{1} << 24;  // known at once, or being deleted
+  size_t objects = size_t{1} << 24;  // known, or being deleted
   size_t waiting = size_t{1} << 20;  // for an object to appear
 
-  // Time after its start for which the directory cannot know who holds what, since there may have
-  // been one before. As long as the nodes' lease: by then every live node has renewed it.
+  // After its start, while it cannot know who holds what: the nodes' lease, by which every live
+  // node has renewed it.
   base::Duration recovery = base::Seconds(10);
 
   size_t tombstones = kMaxTombstones;  // at least 1
 
-  // Tells this life of the directory from all others, in marks; drawn at random. 0: the time of its
-  // start serves, as in virtual time.
+  // Life of the directory, in marks; drawn at random. 0: its start, for virtual time.
   uint64_t life = 0;
 };
 
@@ -65,20 +59,19 @@ class LocalDirectory final : public Directory {
   base::Pending Held(const NodeId& node, const std::string& after, base::Duration deadline, HeldCallback done) override;
   base::Pending Roster(base::Duration deadline, RosterCallback done) override;
 
-  // For the server, which asks for others. LocateNow is a Locate without a wait, answered now; Find
-  // is the same, but returns nothing if the object has no holder. Watch reports, with no limit in
-  // time, that a holder appeared; its caller keeps each of its own askers within kMaxWaitsOfPeer.
+  // For the server. LocateNow is a Locate without a wait, answered now; Find too, but returns
+  // nothing if the object has no holder. Watch reports, without a time limit, that a holder
+  // appeared; its caller keeps each asker within kMaxWaitsOfPeer.
   absl::StatusOr<LocatedObject> LocateNow(const base::ObjectId& id, const NodeId& puller);
   Waits::Result Find(const base::ObjectId& id, const NodeId& puller);
   // Held, with at most `most` versions, at least 1.
   absl::StatusOr<HeldReply> HeldNow(const NodeId& node, const std::string& after, size_t most) const;
-  // Returns a part of Roster: at most `most` after `after`.
+  // Returns at most `most` of the Roster after `after`.
   std::vector<RosterEntry> RosterNow(const NodeId& after, size_t most) const { return members_.Roster(after, most); }
   [[nodiscard]] base::Pending Watch(const base::ObjectId& id, StatusCallback done);
 
   size_t most_waiting() const { return options_.waiting; }
 
-  // Records of gone nodes, and of deletions that ended with them, are forgotten in steps.
   size_t nodes() const { return members_.size(); }  // alive or silent
   size_t objects() const { return objects_.size(); }
   size_t deletions() const { return deletions_.under_way(); }
@@ -91,10 +84,9 @@ class LocalDirectory final : public Directory {
   base::Pending Wait(const Waits::Asker& asker, std::optional<base::Duration> wait, size_t* count, LocateCallback done);
   Waits::Result FindFor(const Waits::Asker& asker);
 
-  // True while nodes of an earlier directory may not have had the time to come back.
+  // True while nodes of an earlier directory may yet come back.
   bool has_just_begun() const { return learnt_.armed(); }
-  // True if there may be a holder that the directory does not know; KnowsAll names it
-  // (kUnavailable).
+  // True if there may be an unknown holder; KnowsAll names it (kUnavailable).
   bool may_lack() { return has_just_begun() || members_.Learning() != nullptr; }
   absl::Status KnowsAll();
 
@@ -122,7 +114,7 @@ class LocalDirectory final : public Directory {
   Waits waits_;
   size_t own_waits_ = 0;
   Sweep forgetting_;  // of gone lives
-  Sweep asking_;      // again for all waits: a silent node is back
+  Sweep asking_;      // a silent node is back
 };
 
 }  // namespace tokamak::directory

@@ -34,7 +34,7 @@ absl::StatusOr<Members::Joined> Members::Join(const JoinRequest& request) {
     joined.member->learning = true;
     learning_.push_back(joined.member->number);
   }
-  // A life that was not known has announced nothing yet here, even if it has elsewhere.
+  // An unknown life has announced nothing yet here, even if it has elsewhere.
   if (request.complete && !joined.entered) {
     joined.member->learning = false;
     joined.member->mark.reset();

@@ -1,17 +1,13 @@
 // Members are the nodes that a local directory counts with: alive while their lease lasts, silent
 // during the grace after it, then gone.
 //
-// Every life of a node gets a number that is never given again. A record about a life (that it
-// holds an object, say) names its number, and stops counting once it is gone, without any cleaning.
+// Every life gets a number that is never given again; a record about it stops counting once it is
+// gone, without any cleaning. A name belongs to the latest life. An earlier one that fell silent at
+// other addresses may still run, cut off: it stays silent under its number until its grace is over.
+// The directory learns from a life that comes back until it is complete or gone.
 //
-// A name belongs to the latest life. An earlier one that fell silent at other addresses may still
-// run, cut off from us: it stays silent under its number until its grace is over.
-//
-// A life that comes back may hold objects unknown to the directory. The directory learns from it,
-// silent or not, until it is complete or gone.
-//
-// Bound: kMaxNodes lives are alive or silent; a host has joined at most as many of them as others
-// may still join.
+// Bound: kMaxNodes lives alive or silent; a host has at most as many of them as others may still
+//      join.
 // Thread rule: the directory's loop.
 #pragma once
 
@@ -39,11 +35,10 @@ struct Member {
   bool alive = true;  // else silent
   base::Duration grace;
   base::Time heard_of;       // when it joined, or renewed its lease
-  base::ObjectVersion told;  // the last of its drops that was sent to it
-  base::Timer next;          // the end of its lease, then of its grace
-  bool learning = false;     // true if it came back, and may hold objects unknown to the directory
-  // JoinRequest::mark with which it came back; nothing once it is complete, or if it had nothing to
-  // announce.
+  base::ObjectVersion told;  // last drop sent to it
+  base::Timer next;          // end of its lease, then of its grace
+  bool learning = false;     // came back, may hold unknown objects
+  // JoinRequest::mark with which it came back, until complete.
   std::optional<std::string> mark;
   base::FairShare<Host>::Claim place;
 };
@@ -52,11 +47,11 @@ class Members final {
  public:
   struct Joined {
     Member* member = nullptr;
-    bool entered = false;  // true for a life that was not known
+    bool entered = false;  // true for an unknown life
     bool back = false;     // true if it had fallen silent
   };
 
-  // Calls `gone` with the number of a life that has ended for good. `loop` must outlive it.
+  // Calls `gone` with the number of a gone life. `loop` must outlive it.
   Members(base::EventLoop& loop, std::function<void(uint64_t number)> gone) : loop_(loop), gone_(std::move(gone)) {}
   Members(const Members&) = delete;
   Members& operator=(const Members&) = delete;
@@ -70,7 +65,7 @@ class Members final {
   // Returns null if it is silent or gone.
   const Member* FindAlive(const NodeId& node) const;
 
-  // Returns a life that the directory is learning from, or null.
+  // Null: none.
   const Member* Learning();
 
   // Returns the latest life of each name, by name: at most `most` after `after`.
@@ -90,8 +85,8 @@ class Members final {
   base::FairShare<Host> places_{kMaxNodes};
   uint64_t last_number_ = 0;
   absl::flat_hash_map<uint64_t, std::unique_ptr<Member>> by_number_;  // never iterated
-  std::map<NodeId, Member*> by_name_;                                 // the latest life of each name
-  std::vector<uint64_t> learning_;  // may include lives that are complete or gone, until Learning() drops them
+  std::map<NodeId, Member*> by_name_;                                 // latest life of each name
+  std::vector<uint64_t> learning_;  // some complete or gone, until Learning() drops them
 };
 
 }  // namespace tokamak::directory

@@ -1,11 +1,9 @@
 // ObjectEntries records for each object of a local directory the live generation, its sizes, and
 // its holders.
 //
-// A holder has the object, or is coming: it located the object in order to pull it. Lives that are
-// gone do not count. Forget takes them out, and so does a look at an entry, up to the first that is
-// not gone. An entry without holders does not exist.
+// A holder has the object, or is coming. Gone lives do not count: Forget takes them out, and a look
+// at an entry, up to the first that is not gone. An entry without holders does not exist.
 // Law: the cost of looking at an entry does not depend on the number of its holders.
-//
 // Thread rule: the directory's loop.
 #pragma once
 
@@ -34,16 +32,16 @@ struct ObjectEntry {
   base::Generation generation = base::kNoGeneration;
   uint64_t data_size = 0;
   uint64_t metadata_size = 0;
-  bool fresh = false;                      // true if no earlier directory can have accepted it
-  bool provisional = false;                // true if accepted while learning: an older content displaces it
-  uint32_t turn = 0;                       // index of the holder that is named first
+  bool fresh = false;                      // no earlier directory can have accepted it
+  bool provisional = false;                // accepted while learning: an older content displaces it
+  uint32_t turn = 0;                       // of the holder to name first
   absl::InlinedVector<Holder, 2> holders;  // by number
   base::ObjectName name;
 };
 
 class ObjectEntries final {
  public:
-  // Entries per step of Forget and HeldBy. An entry counts once for each kHoldersAsOne holders.
+  // Entries per step; kHoldersAsOne holders count as one more.
   static constexpr size_t kForgottenAtOnce = 1000;
   static constexpr size_t kHoldersAsOne = 8;
 
@@ -55,7 +53,7 @@ class ObjectEntries final {
   // Returns null if the object has no holder.
   ObjectEntry* Find(const base::ObjectId& id);
 
-  // Adds an entry whose first holder is about to be entered. The id must have none.
+  // The id is free; the first holder must be entered.
   ObjectEntry& Add(const base::ObjectVersion& version, uint64_t data_size, uint64_t metadata_size);
 
   // The entry must exist.
@@ -64,26 +62,23 @@ class ObjectEntries final {
   // Returns null if this life is no holder.
   static Holder* FindHolder(ObjectEntry& entry, uint64_t member);
 
-  // Enters a holder, or records that a coming one has the object now; never the other way round.
+  // Enters a holder, or that a coming one has the object; never the other way round.
   static void Enter(ObjectEntry& entry, uint64_t member, bool has);
 
-  // Removes a holder; with its last holder the entry ends.
+  // With its last holder the entry ends.
   void Remove(const base::ObjectId& id, uint64_t member);
 
-  // Returns true if a live holder has it.
   bool IsHeld(const ObjectEntry& entry) const;
 
-  // Returns sizes, name and the live holders that have it. If they are more than can be named, the
-  // next answer begins where this one ended, so that all are named in turn.
+  // Returns sizes, name and the live holders that have it; if they are too many, all in turn.
   LocatedObject Name(ObjectEntry& entry) const;
 
-  // Returns at most `most` objects that this life has or is coming to, from a part of all entries:
-  // those after `looked_at`, from the beginning if it is nothing. Sets it to where the next part
-  // begins, or to nothing at the end.
+  // Returns at most `most` objects that this life has or is coming to, of a part of all entries,
+  // after `looked_at` (nothing: the beginning), which moves to where the next part begins (nothing:
+  // the end).
   std::vector<base::ObjectVersion> HeldBy(uint64_t member, size_t most, std::optional<base::ObjectId>* looked_at) const;
 
-  // Takes gone holders out of a part of all entries, from the beginning if `first` is set. Returns
-  // true if there are more.
+  // Takes gone holders out of a part of all entries. Returns true if there are more.
   bool Forget(bool first);
 
   size_t size() const { return entries_.size(); }

@@ -1,8 +1,7 @@
 // Sweep goes over something large in small steps, one a task, so that the loop does other work
 // between them.
 //
-// A round that is requested while one is under way follows it, so that each request is answered by
-// a whole round.
+// A round requested while one is under way follows it.
 // Thread rule: one loop.
 #pragma once
 
@@ -15,8 +14,8 @@ namespace tokamak::directory {
 
 class Sweep final {
  public:
-  // `step` does the next part, the first one if `first` is set, and returns true if there is more.
-  // `loop` must outlive it.
+  // `step` does the next part, the first one if `first`, and returns true if there is more. `loop`
+  // must outlive it.
   using Step = std::function<bool(bool first)>;
   Sweep(base::EventLoop& loop, Step step) : loop_(loop), step_(std::move(step)) {}
   Sweep(const Sweep&) = delete;

@@ -22,17 +22,16 @@ namespace tokamak::directory {
 
 class Waits final {
  public:
-  static constexpr size_t kAskedAtOnce = 1000;  // objects that one step of AskAgain looks at
+  static constexpr size_t kAskedAtOnce = 1000;  // objects in one step of AskAgain
 
-  // A waiting asker: for the place of an object, which `puller` may be about to pull, or only for
-  // the news that it has one.
+  // For the place of an object, which `puller` may pull, or only for the news that it has one.
   struct Asker {
     base::ObjectId id;
     NodeId puller;
     bool only_told = false;
   };
 
-  // The answer for an asker, or nothing: it goes on waiting.
+  // Nothing: the asker waits on.
   using Result = std::optional<absl::StatusOr<LocatedObject>>;
   using Find = std::function<Result(const Asker& asker)>;
 
@@ -43,21 +42,21 @@ class Waits final {
   Waits& operator=(const Waits&) = delete;
   ~Waits();
 
-  // Adds an asker. `count`, if not null, counts it while it waits.
+  // `count`, if not null, counts it while it waits.
   [[nodiscard]] base::Pending Add(const Asker& asker, std::optional<base::Duration> wait, size_t* count,
                                   Directory::LocateCallback done);
 
   // Answers the askers of `id`, in order.
   void Wake(const base::ObjectId& id);
 
-  // The same for a part of all objects, from the beginning if `first` is set. Returns true if there
-  // are more.
+  // The same for a part of all objects, from the beginning if `first`. Returns true if there are
+  // more.
   bool AskAgain(bool first);
 
   size_t size() const { return size_; }
 
  private:
-  // On the list of its object until it is answered or dropped.
+  // On its object's list until answered or dropped.
   struct Wait final : base::Handle {
     ~Wait() override {
       if (waits != nullptr) waits->Remove(*this);

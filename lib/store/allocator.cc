@@ -66,9 +66,9 @@ void Allocator::Free(const Allocation& allocation) {
   Link(index);
 }
 
-// A window moves over the blocks in order of address: its end by one block at a time, its begin as
-// far as `size` allows. The queue holds candidates for the dearest block, the dearest in front: a
-// new block drops the cheaper ones behind.
+// A window moves over the blocks by address: its end block by block, its begin as far as `size`
+// allows. The queue holds candidates for the dearest block, the dearest in front: a new block drops
+// the cheaper ones behind.
 std::optional<BlockRun> Allocator::FindRun(uint64_t size, Cost cost) const {
   if (size > capacity() || capacity_ == 0) return std::nullopt;
   struct Priced {
@@ -81,7 +81,6 @@ std::optional<BlockRun> Allocator::FindRun(uint64_t size, Cost cost) const {
   uint32_t begin = kNone;
   uint32_t best_begin = kNone, best_end = kNone;
   std::pair<uint64_t, uint64_t> best_price;  // cost, units in use
-  // Block 0 begins the arena (see CheckConsistency).
   for (uint32_t end = 0; end != kNone; end = blocks_[end].after) {
     const std::optional<uint64_t> price = IsFree(end) ? 0 : cost(end);
     if (!price.has_value()) {
@@ -205,8 +204,8 @@ uint64_t Allocator::ToUnits(uint64_t size) {
   return std::max<uint64_t>(1, size / kAlignment + (size % kAlignment != 0));
 }
 
-// Row 0 holds the sizes below kFineBins, one each; row c > 0 holds [2^(c+4), 2^(c+5)) in kFineBins
-// equal parts.
+// Row 0: the sizes below kFineBins, one each; row c > 0: [2^(c+4), 2^(c+5)) in kFineBins equal
+// parts.
 Allocator::Bin Allocator::BinOf(uint64_t units) {
   if (units < kFineBins) return {0, static_cast<int>(units)};
   const int shift = HighestBit(units) - kFineBits;
@@ -227,7 +226,7 @@ uint32_t Allocator::FindInLargerBins(uint64_t units) const {
   return bins_[bin.coarse][LowestBit(fine)];
 }
 
-// Returns a block that fits from the bin of `units` itself. Looks at most at kMaxScan.
+// Returns a block that fits from the bin of `units` itself, among its first kMaxScan.
 uint32_t Allocator::FindInOwnBin(uint64_t units) const {
   const Bin bin = BinOf(units);
   uint32_t index = bins_[bin.coarse][bin.fine];
@@ -282,7 +281,7 @@ void Allocator::Unlink(uint32_t index) {
   if (fine_map_[bin.coarse] == 0) coarse_map_ &= ~(uint64_t{1} << bin.coarse);
 }
 
-// Splits the rest after `units` off an unlinked block, as a free one.
+// Splits the rest after `units` off an unlinked block.
 void Allocator::SplitTail(uint32_t index, uint64_t units) {
   if (blocks_[index].size == units) return;
   const uint32_t tail = NewBlock();

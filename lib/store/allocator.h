@@ -1,11 +1,11 @@
 // Allocator hands out ranges of an arena that it never touches; its own records lie elsewhere.
 //
-// Other processes and machines reach the arena, so it holds no data that we rely on. Two-level
-// segregated fit (Masmano et al. 2004): free blocks hang in bins by size, two bitmaps find a bin
-// that fits, neighbours merge when freed. Allocate and Free take constant time.
+// The arena, which others reach, holds no data that we rely on. Two-level segregated fit (Masmano
+// et al. 2004): free blocks hang in bins by size, two bitmaps find a bin that fits, neighbours
+// merge when freed. Allocate and Free take constant time.
 //
 // Law: blocks tile the arena; no two free blocks touch; every offset is a multiple of kAlignment.
-// Not thread-safe.
+// Thread rule: one thread.
 #pragma once
 
 #include <array>
@@ -18,16 +18,16 @@
 
 namespace tokamak::store {
 
-// An allocated range. `size` is the requested size, rounded up to kAlignment.
+// `size`: as requested, rounded up to kAlignment.
 struct Allocation {
   uint64_t offset = 0;
   uint64_t size = 0;
-  uint32_t block = 0;  // the allocator's number
+  uint32_t block = 0;  // allocator's number
 };
 
-// Neighbouring blocks that merge into one free block once those in use are freed.
+// Neighbours that merge into one free block once those in use are freed.
 struct BlockRun {
-  uint32_t first = 0;          // the front one, which becomes the free block
+  uint32_t first = 0;          // front one, the later free block
   std::vector<uint32_t> used;  // by address
 };
 
@@ -36,40 +36,37 @@ class Allocator final {
   static constexpr uint64_t kAlignment = 64;
   static constexpr uint64_t kMaxCapacity = uint64_t{1} << 56;
 
-  // Manages [0, capacity) bytes, `capacity` rounded down to kAlignment and at most kMaxCapacity.
+  // Manages [0, capacity) bytes, `capacity` rounded down to kAlignment.
   explicit Allocator(uint64_t capacity);
 
   // Returns nothing, changing nothing, if no free block is found. May overlook a block up to 1/32
-  // larger than `size` among many of nearly its size; any size up to largest_free() succeeds. A
-  // size of 0 takes kAlignment bytes.
+  // larger than `size` among many of nearly its size; any size up to largest_free() succeeds. Size
+  // 0 takes kAlignment bytes.
   std::optional<Allocation> Allocate(uint64_t size);
 
-  // Gives a range back. CHECKs that it is allocated.
+  // CHECKs that it is allocated.
   void Free(const Allocation& allocation);
 
-  // The cost of freeing a block in use, above 0; nothing if it may not be freed.
+  // The cost of freeing a block in use, above 0; nothing: it may not be freed.
   using Cost = absl::FunctionRef<std::optional<uint64_t>(uint32_t block)>;
 
   // Returns the cheapest run of at least `size` bytes, or nothing. A run costs as much as its
-  // dearest block; between equal costs, the run with fewer bytes in use wins. Takes time in
-  // proportion to all blocks.
+  // dearest block; then fewer bytes in use win. Takes time in proportion to all blocks.
   std::optional<BlockRun> FindRun(uint64_t size, Cost cost) const;
 
-  // Returns a run of at least `size` bytes around a block in use, of blocks that cost at most
-  // `dearest` each. Looks at no more than kMaxGrowth blocks, and returns nothing if these form
-  // none.
+  // Returns a run of at least `size` bytes around a block in use, of blocks up to `dearest` each;
+  // nothing if kMaxGrowth blocks form none.
   std::optional<BlockRun> GrowRun(uint32_t block, uint64_t size, uint64_t dearest, Cost cost) const;
 
-  // Returns the first run of at least `size` bytes, of blocks that cost at most `dearest` each. The
-  // sweep begins where the last one ended, and wraps. Looks at no more than kMaxSweep blocks, and
-  // returns nothing if these form none.
+  // Returns the first run of at least `size` bytes, of blocks up to `dearest` each; nothing if
+  // kMaxSweep blocks form none. Begins where the last sweep ended, and wraps.
   std::optional<BlockRun> SweepRun(uint64_t size, uint64_t dearest, Cost cost);
 
   // Takes the front of a run that is all free.
   Allocation AllocateRun(const BlockRun& run, uint64_t size);
 
-  // Size in bytes that an Allocate is sure to get; exact when fewer than kMaxScan blocks are nearly
-  // as large as the largest.
+  // Bytes that an Allocate is sure to get; exact when fewer than kMaxScan blocks are nearly as
+  // large as the largest.
   uint64_t largest_free() const;
 
   uint64_t capacity() const { return capacity_ * kAlignment; }
@@ -77,19 +74,19 @@ class Allocator final {
   uint64_t free() const { return capacity() - used(); }
   uint64_t allocations() const { return allocations_; }
 
-  // For tests: reports the first violation.
+  // For tests.
   absl::Status CheckConsistency() const;
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
-  static constexpr int kFineBits = 5;  // 32 bins between a power of two and the next
+  static constexpr int kFineBits = 5;  // bins between a power of two and the next
   static constexpr int kFineBins = 1 << kFineBits;
   static constexpr int kCoarseBins = 56 - 6 - kFineBits + 2;  // up to kMaxCapacity, in units of 64
   static constexpr int kMaxScan = 16;
   static constexpr int kMaxGrowth = 256;
   static constexpr int kMaxSweep = 4096;
 
-  // In units of kAlignment. A block is free, in use, or a spare slot of blocks_.
+  // In units of kAlignment.
   struct Block {
     enum class Use : uint8_t { kSpare, kFree, kUsed };
     uint64_t offset = 0;

@@ -25,7 +25,7 @@ class CreateQueue::Waiting final : public base::Handle, public Listed {
     timer_.Cancel();
   }
 
-  // Answers. May destroy this, others and the store.
+  // May destroy this, others and the store.
   void End(absl::StatusOr<Location> location) {
     Cancel();
     const CreateCallback callback = std::move(callback_);
@@ -88,7 +88,7 @@ void CreateQueue::ServeSoon() {
 
 void CreateQueue::Serve() {
   const base::Lifetime::Watch gone = lifetime_.Watched();
-  uint64_t too_large = UINT64_MAX;  // smallest size in bytes without room
+  uint64_t too_large = UINT64_MAX;  // bytes
   int searches = 0;
   next_ = waiting_.first();
   while (next_ != nullptr && searches < kMaxSearches) {

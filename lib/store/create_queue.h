@@ -1,10 +1,9 @@
 // CreateQueue holds the creates that wait for room, in order of arrival.
 //
-// The first is served first. A later one that fits may overtake it until the bytes that overtook
-// equal the first create's own size; then the others wait with it, so small creates cannot starve a
-// large one.
+// A later create that fits may overtake the first until the overtaking bytes equal the first's own
+// size: small creates cannot starve a large one.
 // Law: a callback runs at most once, from a task; a waiting create holds no memory.
-// Not thread-safe: the store's loop.
+// Thread rule: the store's loop.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +24,6 @@ namespace tokamak::store {
 
 class Store;
 
-// See Store::Create.
 struct CreateRequest {
   base::ObjectId id;
   uint64_t data_size = 0;
@@ -41,7 +39,7 @@ using CreateCallback = std::function<void(absl::StatusOr<Location> location)>;
 
 class CreateQueue final {
  public:
-  // The most waiting creates of one owner; further ones are refused.
+  // Waiting creates of one owner; further ones are refused.
   static constexpr size_t kMaxWaitingCreates = 256;
 
   // Both must outlive it.
@@ -52,13 +50,13 @@ class CreateQueue final {
   // See Store::CreateLater.
   base::Pending Add(const CreateRequest& request, base::Time deadline, CreateCallback callback);
 
-  // Reports memory that was freed, or became evictable.
+  // Memory was freed, or became evictable.
   void RoomAppeared() {
     if (!waiting_.empty()) ServeSoon();
   }
 
   // Returns true if a new create of `size` bytes may be served before the waiting ones; Overtook
-  // records that it was.
+  // records it.
   bool MayOvertake(uint64_t size) const;
   void Overtook(uint64_t size) { overtaken_ += waiting_.empty() ? 0 : size; }
 
@@ -69,7 +67,7 @@ class CreateQueue final {
 
  private:
   // A failed search for room has looked at all blocks. At most this many fail in one task, and the
-  // next task comes after a pause for each kBlocksPerPause blocks or part of them.
+  // next comes after a pause for each kBlocksPerPause blocks or part of them.
   static constexpr int kMaxSearches = 4;
   static constexpr base::Duration kPause = base::Milliseconds(1);
   static constexpr int64_t kBlocksPerPause = 4096;
@@ -91,7 +89,7 @@ class CreateQueue final {
   base::Answers refusals_;
   List waiting_;
   absl::btree_map<Owner, size_t> waiting_of_;
-  Listed* next_ = nullptr;  // the next that Serve looks at
+  Listed* next_ = nullptr;  // next for Serve
   uint64_t overtaken_ = 0;  // bytes that overtook the first
   base::Time not_before_;
   base::Timer turn_;

@@ -15,7 +15,7 @@ class StreamHash final {
  public:
   StreamHash();
 
-  // The hash does not depend on how the stream is cut into calls.
+  // Independent of how the stream is cut into calls.
   void Add(absl::Span<const uint8_t> bytes);
 
   uint64_t hash() const;

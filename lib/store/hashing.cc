@@ -66,7 +66,7 @@ base::Pending Hashing::Start(const base::ObjectId& id, Owner who, HashCallback c
 }
 
 void Hashing::NextSlice() {
-  if (jobs_.empty()) return;  // the jobs were dropped
+  if (jobs_.empty()) return;  // jobs were dropped
   auto next = jobs_.upper_bound(last_);
   if (next == jobs_.end()) next = jobs_.begin();
   last_ = next->first;

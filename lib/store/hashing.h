@@ -1,8 +1,8 @@
 // Hashing hashes whole objects, pinned meanwhile, a slice at a time.
 //
-// Each owner has one hash under way while its others wait; owners take turns, slice by slice.
-// Everything due on the loop runs between two slices.
-// Not thread-safe: the store's loop.
+// Each owner has one hash under way; owners take turns, slice by slice, and the loop runs in
+// between.
+// Thread rule: the store's loop.
 #pragma once
 
 #include <cstdint>
@@ -46,8 +46,8 @@ class Hashing final {
   Store& store_;
   base::EventLoop& loop_;
   const Owner pinner_;
-  std::map<Owner, Jobs> jobs_;  // by owner, in the order requested
-  Owner last_{};                // owner of the last slice
+  std::map<Owner, Jobs> jobs_;  // in the order requested
+  Owner last_{};                // of the last slice
   base::Timer turn_;
   const base::Lifetime lifetime_;
 };

@@ -1,13 +1,12 @@
 // ObjectTable lists the objects: one record for each id, with its state, its pins, and the account
 // of each program.
 //
-// It knows nothing of memory or eviction. Iteration is by id, so two runs of one seed see the same
-// order.
+// Iteration is by id, so two runs of one seed see the same order.
 //
 // Law: a record's state changes only in Enter(), along the arrows of types.h.
 // Law: a record leaves the table only when it has ended (evicted, deleted, aborted) and is
 // unpinned.
-// Not thread-safe: the store's loop.
+// Thread rule: the store's loop.
 #pragma once
 
 #include <cstdint>
@@ -26,16 +25,16 @@
 
 namespace tokamak::store {
 
-// One object. The address of a record is stable while it is in the table.
+// Its address is stable while it is in the table.
 struct Object {
   StoredObject info;
   Owner creator{};                       // may seal or abort it
   Programs::Account* account = nullptr;  // of the creator's program
-  Allocation allocation;                 // its memory; may be larger than the object
+  Allocation allocation;                 // may be larger than the object
   std::optional<Owner> quarantine;       // keeper that may still write to it
-  Object* older = nullptr;               // neighbours in a list of EvictionOrder
+  Object* older = nullptr;               // neighbours in EvictionOrder
   Object* newer = nullptr;
-  uint64_t last_use = 0;  // later uses have higher numbers
+  uint64_t last_use = 0;  // higher is later
 
   bool sealed() const { return info.state == State::kSealed; }
   // True if deleted or aborted, but still pinned.
@@ -48,45 +47,44 @@ class ObjectTable final {
   ObjectTable(const ObjectTable&) = delete;
   ObjectTable& operator=(const ObjectTable&) = delete;
 
-  // Returns the record of `id`, lingering ones included, or nullptr.
+  // Returns null if there is none; lingering ones count.
   Object* Find(const base::ObjectId& id);
   const Object* Find(const base::ObjectId& id) const;
 
   // The id must be free.
   Object& Insert(StoredObject info, Owner creator, const Allocation& allocation);
 
-  // Changes the state. CHECKs that types.h draws the step.
+  // CHECKs that types.h draws the step.
   void Enter(Object& object, State state);
 
   // Makes a copy count as created here.
   void Keep(Object& object);
 
-  // Takes an ended, unpinned record out of the table and destroys it.
+  // Destroys an ended, unpinned record.
   void Erase(Object& object);
 
   // An owner may pin several times.
   void Pin(Object& object, Owner who);
 
-  // Removes a pin. Returns false, changing nothing, when `who` has none.
+  // Returns false, changing nothing, when `who` has no pin.
   [[nodiscard]] bool Unpin(Object& object, Owner who);
 
-  // Returns the objects that `who` pins, by id. A pin that was taken n times is listed n times.
+  // Returns the objects that `who` pins, by id, once for each pin.
   std::vector<base::ObjectId> PinnedBy(Owner who) const;
   std::vector<base::ObjectId> UnsealedOf(Owner who) const;
 
-  // Returns the records after `id` (nullptr: from the first), at most `limit`, by id.
+  // Returns at most `limit` records after `id` (null: from the first), by id.
   std::vector<const Object*> List(const base::ObjectId* after, size_t limit) const;
 
-  // Accounts of the owners' programs, kept up to date here.
   Programs& programs() { return programs_; }
   const Programs& programs() const { return programs_; }
 
   bool IsPinnedBy(const Object& object, Owner who) const { return pins_.contains({who, object.info.id}); }
 
-  // Statistics of objects, states and pins; the other fields are not filled.
+  // Objects, states and pins alone.
   const Statistics& counts() const { return counts_; }
 
-  // For tests: reports the first violation.
+  // For tests.
   absl::Status CheckConsistency() const;
 
  private:

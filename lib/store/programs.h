@@ -2,10 +2,10 @@
 // that are kept because it created them, and that are in quarantine because it may still write
 // there.
 //
-// A program is a label: owners of one label count together. Owners without a label belong to the
-// node itself (its transfers, waiting gets) and share one account.
+// A program is a label, shared by owners. Owners without one are the node itself (its transfers,
+// waiting gets), one account.
 // Law: the accounts together equal the objects.
-// Not thread-safe: the store's loop.
+// Thread rule: the store's loop.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace tokamak::store {
 
 class Programs final {
  public:
-  // The address is stable while the program has an owner, an object or quarantined memory.
+  // Its address is stable while the program has an owner, an object or quarantined memory.
   struct Account {
     OwnerUsage usage;
     uint64_t owners = 0;
@@ -32,18 +32,17 @@ class Programs final {
   Programs(const Programs&) = delete;
   Programs& operator=(const Programs&) = delete;
 
-  // Adds `who` to the program `label`. An owner without a label need not join.
+  // An owner without a label need not join.
   void Join(Owner who, const std::string& label);
-  // Removes `who`, which has ended and holds nothing.
+  // `who` has ended and holds nothing.
   void Leave(Owner who);
 
   Account& Of(Owner who);
   const Account& Of(Owner who) const { return const_cast<Programs*>(this)->Of(who); }
 
-  // Sets the most bytes that `who` itself may hold, unsealed and pinned together, whatever its
-  // program may hold.
+  // Sets the most bytes, unsealed and pinned together, that `who` itself may hold.
   void Limit(Owner who, uint64_t bytes) { limits_[who].bytes = bytes; }
-  // Returns the rest of the limit of `who`, or nothing if it has none.
+  // Returns the rest of its limit; nothing: it has none.
   std::optional<uint64_t> LeftOf(Owner who) const;
   bool limited() const { return !limits_.empty(); }
 
@@ -68,7 +67,7 @@ class Programs final {
   };
 
   void DropIfUnused(Account& account);
-  // Adds `bytes`, modulo 2^64: a negative number subtracts.
+  // Modulo 2^64: a negative number subtracts.
   void AddHeld(Owner who, uint64_t bytes) {
     if (limits_.empty()) return;
     if (const auto it = limits_.find(who); it != limits_.end()) it->second.held += bytes;

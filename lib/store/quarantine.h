@@ -1,9 +1,8 @@
 // Quarantine is memory that belongs to no object and is not allocated, since a program out of reach
 // may still write there.
 //
-// Each range is held back for a keeper until the keeper is closed. It counts for the program that
-// left it.
-// Not thread-safe: the store's loop.
+// A range is held back until its keeper is closed, and counts for the program that left it.
+// Thread rule: the store's loop.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +21,12 @@ class Quarantine final {
   struct Range {
     Allocation allocation;
     Programs::Account* account = nullptr;  // of the program that may still write there
-    uint64_t bytes = 0;                    // size of the object that lay there
+    uint64_t bytes = 0;                    // of the object that lay there
   };
 
-  // Allows ranges to be held back for `keeper`.
   void Open(Owner keeper) { held_[keeper]; }
 
-  // Holds a range back. Returns false, changing nothing, if the keeper was closed: nobody writes
-  // there any more.
+  // Returns false, changing nothing, if the keeper was closed: nobody writes there any more.
   [[nodiscard]] bool Hold(Owner keeper, const Range& range) {
     const auto it = held_.find(keeper);
     if (it == held_.end()) return false;

@@ -18,7 +18,7 @@ absl::Status NotHere(const base::ObjectId& id) {
   return absl::NotFoundError(absl::StrCat("object ", id.ToHex(), " is not in this store"));
 }
 
-// The most holders named in the error of a create.
+// Named in the error of a create.
 constexpr size_t kNamedHolders = 3;
 
 std::string Describe(const OwnerUsage& usage) {
@@ -536,7 +536,7 @@ void Store::Publish(Event::Kind kind, const Object& object) {
                         info.location.generation, info.name});
 }
 
-// Checks the laws between the parts; each part checks its own.
+// Checks the laws between the parts, and each part its own.
 absl::Status Store::CheckConsistency() const {
   if (absl::Status s = allocator_.CheckConsistency(); !s.ok()) return s;
   if (absl::Status s = table_.CheckConsistency(); !s.ok()) return s;

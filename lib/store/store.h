@@ -1,25 +1,24 @@
 // Store keeps immutable objects in an arena of memory that it is given.
 //
 // A creator reserves room (Create), fills it in place, and makes it visible for good (Seal).
-// Readers pin (Acquire) and give back (Release). How bytes reach the arena is not its business.
+// Readers pin (Acquire) and give back (Release).
 //
-// Law: a sealed object never moves or changes, and a pinned one is neither evicted nor overwritten,
-// whatever its state.
+// Law: a sealed object never moves or changes, and a pinned one is neither evicted nor overwritten.
 // Law: every created object is still there, or was aborted, deleted or counted as evicted:
 // statistics().lost() == 0.
 // Law: memory that an owner may still write to is never another object's.
 // Law: an object created here is kept until it is deleted, unless the store is a cache.
 // Law: objects are evicted only if that makes the requested room.
 // Law: while closed to puts, objects created here were sealed before, or never are.
-// Law: a name is kept with its object and ends with it; an object may have none.
+// Law: a name ends with its object; an object may have none.
 // Law: abuse by one owner (a foreign Seal, a Release too many) is refused and changes nothing for
 // another.
 // Thread rule: one loop, the control loop. No callback runs inside the call that took it.
 //
 // Errors, as in Plasma: kAlreadyExists, kNotFound, kResourceExhausted (no room or quota; the text
 // names the holders of the memory, and the remedy), kFailedPrecondition (not in the right state, or
-// not yours), kInvalidArgument. While closed to puts, each Create and Seal of a program fails with
-// the status given to CloseToPuts.
+// not yours), kInvalidArgument. While closed to puts, a program's Create and Seal fail with the
+// status given to CloseToPuts.
 #pragma once
 
 #include <cstdint>
@@ -56,23 +55,23 @@ struct Options {
   // True if objects created here, perhaps the only copies, may be evicted too.
   bool cache = false;
 
-  // Most bytes that a program (a label, see NewOwner) may hold, unsealed, quarantined and pinned
-  // together; 0: no limit.
+  // Bytes of a program (a label, see NewOwner), unsealed, quarantined and pinned together; 0: no
+  // limit.
   uint64_t quota_bytes = 0;
 
-  // The node's number in traces.
+  // In traces.
   uint32_t node = 0;
 
   // Source of generations. Each life of each node needs a stream of its own: two contents of one
   // generation count as the same.
   base::Random random{0};
 
-  // Receives every range whose object is gone, before its reuse (for registration caches). Runs
-  // inside the call that frees, so it must not call the store.
+  // Receives every range whose object is gone, before its reuse (for registration caches), inside
+  // the call that frees: it must not call the store.
   std::function<void(uint64_t offset, uint64_t size)> on_free;
 };
 
-// An object that comes as bytes instead of being filled in place.
+// An object that comes as bytes.
 struct SmallObject {
   base::ObjectId id;
   absl::Span<const uint8_t> data;
@@ -82,35 +81,34 @@ struct SmallObject {
 
 class Store final {
  public:
-  // The most bytes of one CreateAndSeal, or of one batch: one task's worth of copying.
+  // Bytes of one CreateAndSeal or batch: one task's worth of copying.
   static constexpr uint64_t kMaxSmallBytes = base::kMaxCopyPerTask;
 
-  // `arena` (64-byte aligned), `loop` and `trace` must outlive the store. It is read only to hash,
-  // and written only in CreateAndSeal.
+  // `arena` (64-byte aligned), `loop` and `trace` must outlive the store, which reads the arena
+  // only to hash, and writes it only in CreateAndSeal.
   Store(absl::Span<uint8_t> arena, Options options, base::EventLoop& loop, base::Trace& trace);
   ~Store();
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // Returns a new number for a creator or pinner. `label` names its program ("pid 1234 python3");
-  // an owner without one is part of the node itself, and has no quota.
+  // Returns a new creator or pinner. `label` names its program ("pid 1234 python3"); without one it
+  // is part of the node itself, and has no quota.
   Owner NewOwner(const std::string& label = std::string());
 
-  // Sets Options::quota_bytes. A program that holds more keeps it, and gets no more.
+  // A program that holds more keeps it, and gets no more.
   void SetQuota(uint64_t bytes) { options_.quota_bytes = bytes; }
 
   // Stops programs from creating or sealing until OpenToPuts; creates that wait for room end.
-  // Copies come and go as before.
+  // Copies come and go.
   void CloseToPuts(const absl::Status& why);
   void OpenToPuts() { closed_to_puts_ = absl::OkStatus(); }
   bool closed_to_puts() const { return !closed_to_puts_.ok(); }
 
-  // Sets the most bytes that `who` itself may hold, unsealed and pinned together. The quota of its
-  // program applies too.
+  // Sets the most bytes, unsealed and pinned together, that `who` itself may hold, beside its
+  // program's quota.
   void Limit(Owner who, uint64_t bytes) { table_.programs().Limit(who, bytes); }
 
-  // Drops an owner that is gone: aborts its unsealed objects, ends its gets without an answer, and
-  // gives its pins back.
+  // Aborts its unsealed objects, ends its gets without an answer, and gives its pins back.
   void DropOwner(Owner who);
 
   // As DropOwner, for an owner that may still write to its unsealed objects: their memory counts
@@ -122,24 +120,23 @@ class Store final {
 
   // Reserves room for data and, behind it, metadata, evicting if needed and allowed, and draws a
   // generation. The object belongs to `who` and is invisible until sealed; its bytes are whatever
-  // lay there before. kAlreadyExists; kFailedPrecondition while a deleted or aborted object of this
-  // id is still pinned; kResourceExhausted, also where waiting creates must not be overtaken.
+  // lay there. kAlreadyExists; kFailedPrecondition while a deleted or aborted object of this id is
+  // pinned; kResourceExhausted, also where waiting creates must not be overtaken.
   absl::StatusOr<Location> Create(const base::ObjectId& id, uint64_t data_size, uint64_t metadata_size, Owner who,
                                   const base::ObjectName& name = {});
 
-  // As Create, but returns nothing, and counts no refusal, when there is no room now: for callers
-  // that go on to wait.
+  // As Create, but returns nothing, and counts no refusal, when there is no room now.
   std::optional<absl::StatusOr<Location>> CreateIfRoom(const CreateRequest& request);
 
-  // As Create, but answers when there is room, in the order of the calls (see CreateQueue), or
-  // fails at `deadline`. Other failures than want of room come at once. Dropping the handle before
-  // the callback runs creates nothing.
+  // As Create, but answers when there is room, in order (see CreateQueue), or fails at `deadline`;
+  // failures other than want of room come at once. Dropping the handle before the callback runs
+  // creates nothing.
   [[nodiscard]] base::Pending CreateLater(const CreateRequest& request, base::Time deadline, CreateCallback callback) {
     return creates_.Add(request, deadline, std::move(callback));
   }
 
-  // As Create, for a copy of another node's object, whose generation it gets. It may overtake
-  // waiting creates, since a copy can be evicted.
+  // As Create, for a copy of another node's object. It may overtake waiting creates, as a copy can
+  // be evicted.
   absl::StatusOr<Location> CreateCopy(const base::ObjectVersion& version, uint64_t data_size, uint64_t metadata_size,
                                       Owner who, const base::ObjectName& name = {});
 
@@ -155,25 +152,24 @@ class Store final {
   // otherwise errors as Create.
   absl::StatusOr<Location> CreateAndSeal(const SmallObject& object, Owner who);
 
-  // The same for many, which succeed or fail alone, results in order. Beyond kMaxSmallBytes
-  // together, all fail.
+  // The same for many, which succeed or fail alone, results in order; all fail beyond
+  // kMaxSmallBytes together.
   std::vector<absl::StatusOr<Location>> CreateAndSealBatch(absl::Span<const SmallObject> objects, Owner who);
 
-  // Creates and seals all or none, at once for all observers. Returns the error of the first that
-  // cannot be created. kInvalidArgument beyond kMaxSmallBytes together; otherwise errors as Create.
+  // Creates and seals all or none, at once for all observers. Errors: as CreateAndSeal, of the
+  // first that cannot be created.
   absl::Status CreateAndSealTogether(absl::Span<const SmallObject> objects, Owner who);
 
-  // Pins a sealed object for reading. Every Acquire and Pin needs one Release. kNotFound when no
-  // sealed one exists; kResourceExhausted beyond the quota.
+  // Pins a sealed object for reading. Every Acquire and Pin needs one Release. kNotFound;
+  // kResourceExhausted beyond the quota.
   absl::StatusOr<Location> Acquire(const base::ObjectId& id, Owner who);
-  // The same for the node itself, without quota; a miss is nothing, and cheap.
+  // The same for the node itself, without quota.
   std::optional<Location> AcquireIfHere(const base::ObjectId& id, Owner who);
 
-  // Pins an object, sealed or not, so that its memory is not reused before Release, even if it is
-  // aborted.
+  // Pins an object, sealed or not: its memory is not reused before Release, even if it is aborted.
   absl::StatusOr<Location> Pin(const base::ObjectId& id, Owner who);
 
-  // Gives one pin back. kFailedPrecondition when `who` has none on `id`.
+  // kFailedPrecondition when `who` has no pin on `id`.
   absl::Status Release(const base::ObjectId& id, Owner who);
 
   // Turns one pin of `from`, which must have it, into one of `to`. kResourceExhausted, changing
@@ -183,34 +179,33 @@ class Store final {
   // Keeps a sealed object from being evicted until UnpinHere or its deletion, by one pin of no
   // owner. kNotFound.
   absl::Status PinHere(const base::ObjectId& id);
-  // Undoes PinHere. OK also if it was not pinned so. kNotFound.
+  // OK also if it was not pinned so. kNotFound.
   absl::Status UnpinHere(const base::ObjectId& id);
 
   // Makes a sealed object invisible at once; its memory is freed with its last pin. kNotFound;
-  // kFailedPrecondition when it is not sealed (abort it instead).
+  // kFailedPrecondition when it is not sealed (abort it).
   absl::Status Delete(const base::ObjectId& id);
-  // The same, but kNotFound if the object has another generation. Subscribers get `reason`:
+  // The same, but kNotFound if the object has another generation. `reason`, for subscribers:
   // kDeleted, kRefused or kEvicted.
   absl::Status DeleteVersion(const base::ObjectVersion& version, Event::Kind reason = Event::Kind::kDeleted);
 
-  // Keeps a copy as if created here: another node hands it over. kNotFound.
+  // Keeps a copy as if created here. kNotFound.
   absl::Status Keep(const base::ObjectVersion& version);
 
-  // Returns the place of a sealed object, or nothing, without pinning it: for looking only.
+  // Returns the place of a sealed object, unpinned: for looking only.
   std::optional<Location> Find(const base::ObjectId& id) const;
   bool Contains(const base::ObjectId& id) const { return Find(id).has_value(); }
 
-  // Returns one object in any state, lingering ones included. kNotFound.
+  // Finds it in any state, lingering ones included. kNotFound.
   absl::StatusOr<StoredObject> Stat(const base::ObjectId& id) const;
 
-  // Returns objects in any state by id, at most `limit`; `after` continues an earlier list.
+  // Returns at most `limit` objects in any state by id, after `after`.
   std::vector<StoredObject> List(size_t limit, std::optional<base::ObjectId> after = std::nullopt) const;
 
-  // Evicts at least `bytes` (as statistics().used_bytes counts), or everything evictable. Returns
-  // the evicted objects and bytes.
+  // Evicts at least `bytes` (of statistics().used_bytes), or everything evictable.
   EvictionCount Evict(uint64_t bytes);
 
-  // Counts as a use, so that others are evicted before it. kNotFound.
+  // Counts as a use. kNotFound.
   absl::Status Touch(const base::ObjectId& id);
 
   // Reports each seal, deletion and eviction from now on, in order.
@@ -234,12 +229,12 @@ class Store final {
   }
 
   // Computes the XXH64 of data and metadata together, pinning the object. One hash of each `who`
-  // runs at a time, the others wait. kNotFound.
+  // runs at a time. kNotFound.
   [[nodiscard]] base::Pending HashLater(const base::ObjectId& id, Owner who, HashCallback callback) {
     return hashing_.Start(id, who, std::move(callback));
   }
 
-  // Returns the memory of an object, data first. Valid as long as the object is unsealed or pinned.
+  // Data first. Valid as long as the object is unsealed or pinned.
   absl::Span<uint8_t> Memory(const Location& location);
   absl::Span<const uint8_t> Bytes(const Location& location) const;
   absl::Span<const uint8_t> arena() const { return arena_; }
@@ -252,16 +247,16 @@ class Store final {
   // Free and evictable bytes: the most that a Create could get, fragmentation aside.
   uint64_t available_bytes() const { return allocator_.free() + eviction_.evictable_bytes(); }
 
-  // For tests and checkers: reports the first violation, in time proportional to the objects.
+  // For tests; in time proportional to the objects.
   absl::Status CheckConsistency() const;
 
  private:
   friend class CreateQueue;
 
-  // `place` has the sizes and, for a copy, the generation. Returns nothing for want of room.
+  // `place`: the sizes and, for a copy, the generation. Returns nothing for want of room.
   std::optional<absl::StatusOr<Location>> InsertIfRoom(const base::ObjectId& id, Location place, Origin origin,
                                                        Owner who, const base::ObjectName& name);
-  // As InsertIfRoom, but returns nothing also if waiting creates must not be overtaken.
+  // The same, but returns nothing also if waiting creates must not be overtaken.
   std::optional<absl::StatusOr<Location>> InsertInTurn(const base::ObjectId& id, const Location& place, Owner who,
                                                        const base::ObjectName& name);
   absl::Status CheckCreate(const base::ObjectId& id, const Location& place) const;
@@ -291,7 +286,7 @@ class Store final {
   uint64_t next_owner_ = 1;
   uint64_t creates_refused_ = 0;
   absl::Status closed_to_puts_;  // the reason; ok: open
-  // Size in bytes for which no room was found, nor has appeared since: larger ones need no search.
+  // Bytes for which no room was found, nor has appeared since: larger sizes need no search.
   uint64_t no_room_for_ = UINT64_MAX;
 
   Allocator allocator_;

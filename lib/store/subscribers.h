@@ -1,7 +1,7 @@
 // Subscribers receive the seals, deletions and evictions of objects in order, each from tasks of
 // its own.
 //
-// Not thread-safe: the store's loop.
+// Thread rule: the store's loop.
 #pragma once
 
 #include <functional>
@@ -16,10 +16,9 @@
 
 namespace tokamak::store {
 
-// Receives everything since the last call. The span is valid during the call.
+// Everything since the last call; the span is valid during it.
 using EventCallback = std::function<void(absl::Span<const Event> events)>;
 
-// Dropping it ends the calls.
 class Subscription : public base::Handle {
  public:
   // Runs the callback in a later task, even without events. During it the store is in the state
@@ -33,7 +32,6 @@ class Subscribers final {
   Subscribers(const Subscribers&) = delete;
   Subscribers& operator=(const Subscribers&) = delete;
 
-  // Calls `callback` with each event from now on, until the handle is dropped.
   std::unique_ptr<Subscription> Add(EventCallback callback);
 
   void Publish(const Event& event);

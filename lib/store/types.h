@@ -13,8 +13,8 @@
 
 namespace tokamak::store {
 
-// The place of an object in the arena, and its content. Metadata follows data without a gap. No two
-// existing objects, lingering ones included, overlap. All in bytes.
+// In the arena, in bytes; metadata follows data without a gap. No two existing objects, lingering
+// ones included, overlap.
 struct Location {
   uint64_t offset = 0;
   uint64_t data_size = 0;
@@ -28,24 +28,24 @@ struct Location {
   }
 };
 
-// Creator, sealer and pinner of objects: a client's connection, one transfer. Numbers come from
-// Store::NewOwner().
+// A creator, sealer and pinner of objects, from Store::NewOwner(): a client's connection, one
+// transfer.
 enum class Owner : uint64_t {};
 
 enum class Origin : uint8_t {
   kCreatedHere,  // by a program of this node: perhaps the only copy
-  kPulled,       // a copy from another node: evicted first
+  kPulled,       // from another node: evicted first
 };
 
 // created -> sealed -> (evicted | deleted), or created -> aborted. Only a sealed object is visible.
-// An object deleted or aborted while pinned lingers: it cannot be found, but its memory and its id
-// are not reused before the last Release.
+// One deleted or aborted while pinned lingers: it cannot be found, but its memory and its id are
+// not reused before the last Release.
 enum class State : uint8_t { kCreated, kSealed, kEvicted, kDeleted, kAborted };
 
 const char* StateName(State state);
 
-// Most requests name at most this many objects, and most objects have at most this many requests at
-// once: these are held without memory of their own.
+// Objects of most requests, and requests for most objects: these are held without memory of their
+// own.
 constexpr size_t kFewObjects = 4;
 
 struct StoredObject {
@@ -53,11 +53,11 @@ struct StoredObject {
   Location location;
   State state = State::kCreated;
   Origin origin = Origin::kCreatedHere;
-  uint64_t pins = 0;         // of all owners together
-  bool pinned_here = false;  // true if one is the node's own: Store::PinHere
+  uint64_t pins = 0;         // of all owners
+  bool pinned_here = false;  // true if one is Store::PinHere's
   uint64_t uses = 0;         // since its seal: pins taken, and touches
   base::Time created_at;     // by the store's loop
-  base::ObjectName name;     // from its creator or, for a copy, from another node
+  base::ObjectName name;     // from its creator or, for a copy, another node
 
   base::ObjectVersion version() const { return {id, location.generation}; }
 };
@@ -67,7 +67,7 @@ struct Event {
     kSealed,
     kDeleted,
     kEvicted,
-    kRefused,  // dropped, since another content has its id in the cluster
+    kRefused,  // another content has its id in the cluster
   };
   Kind kind = Kind::kSealed;
   base::ObjectId id;
@@ -94,14 +94,14 @@ struct EvictionCount {
 };
 
 // The store's memory that one program holds, in bytes of data and metadata. An object counts once
-// for each of the program's owners that pin it.
+// for each of its owners that pin it.
 struct OwnerUsage {
   std::string label;   // empty: the node itself, or `ended`
-  bool ended = false;  // true for the sum of all ended programs, which have only kept objects left
+  bool ended = false;  // true for the sum of all ended programs
   uint64_t unsealed_bytes = 0;
-  uint64_t quarantined_bytes = 0;  // left unsealed by owners that are gone, and held back (Store::AbandonOwner)
+  uint64_t quarantined_bytes = 0;  // left unsealed by owners that are gone (Store::AbandonOwner)
   uint64_t pinned_bytes = 0;       // of any object, lingering ones included
-  uint64_t kept_bytes = 0;         // sealed objects that it created here
+  uint64_t kept_bytes = 0;         // sealed objects created here
 
   // Bytes that the program can give back, the quarantined ones by its end. Bounded by its quota.
   uint64_t held_bytes() const { return unsealed_bytes + quarantined_bytes + pinned_bytes; }
@@ -115,8 +115,7 @@ struct OwnerUsage {
   }
 };
 
-// The store's state at one moment, and its totals since it began. Bytes are data and metadata
-// unless named otherwise.
+// Bytes are data and metadata unless named otherwise.
 struct Statistics {
   // Now.
   uint64_t capacity_bytes = 0;      // of the arena
@@ -130,15 +129,15 @@ struct Statistics {
   uint64_t lingering_objects = 0;  // deleted or aborted, but still pinned
   uint64_t lingering_bytes = 0;
   uint64_t quarantined_bytes = 0;  // part of used_bytes: of no object, perhaps still written to (Store::AbandonOwner)
-  uint64_t pinned_objects = 0;     // with at least one pin, lingering ones included
+  uint64_t pinned_objects = 0;     // lingering ones included
   uint64_t pins = 0;
-  uint64_t waiting = 0;          // gets and waits under way
+  uint64_t waiting = 0;          // gets and waits
   uint64_t waiting_creates = 0;  // for room
   uint64_t kept_objects = 0;     // part of sealed_objects: created here
-  uint64_t kept_bytes = 0;       // part of sealed_bytes: theirs
-  uint64_t name_bytes = 0;       // of the names of all objects, not in the arena
+  uint64_t kept_bytes = 0;       // part of sealed_bytes
+  uint64_t name_bytes = 0;       // not in the arena
 
-  // Totals.
+  // Since the store began.
   uint64_t created = 0;
   uint64_t sealed = 0;
   uint64_t aborted = 0;

@@ -1,9 +1,9 @@
 // Waits holds the pending gets and waits: each knows the objects it lacks and its deadline.
 //
 // A get pins each object as it appears, so that the first is not evicted while the last is on its
-// way. The pins pass to the asker with the answer.
+// way; the pins pass to the asker with the answer.
 // Law: a callback runs at most once, from a posted task, and after it the wait holds nothing.
-// Not thread-safe: the store's loop.
+// Thread rule: the store's loop.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ namespace tokamak::store {
 
 class Store;
 
-// One object of a get. `location`, pinned once for the owner, is empty if the object was not sealed
-// in time, or was `refused` because it would exceed the owner's quota.
+// `location`, pinned once for the owner, is empty if the object was not sealed in time, or was
+// `refused`: beyond the owner's quota.
 struct GetEntry {
   base::ObjectId id;
   std::optional<Location> location;
@@ -49,7 +49,7 @@ class Waits final {
   base::Pending Get(absl::Span<const base::ObjectId> ids, base::Time deadline, Owner who, GetCallback callback);
   base::Pending Wait(absl::Span<const base::ObjectId> ids, size_t count, base::Time deadline, WaitCallback callback);
 
-  // Reports that `id` was sealed. Each get that waits for it has it pinned on return.
+  // Has each get that waits for `id` pin it.
   void Sealed(const base::ObjectId& id);
 
   // Ends all gets of `who` without an answer.

@@ -13,7 +13,6 @@
 namespace tokamak::transport {
 namespace {
 
-// Bound of the options without a bound of their own.
 constexpr uint32_t kMaxTransfersLimit = 65536;
 
 struct Range {

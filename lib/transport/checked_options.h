@@ -8,8 +8,8 @@
 
 namespace tokamak::transport {
 
-// Returns `options`, reduced to what all devices support. kInvalidArgument: an option beyond its
-// range, or one that a device does not support.
+// Returns `options`, reduced to what all devices support. kInvalidArgument: out of range, or beyond
+// a device.
 absl::StatusOr<EndpointOptions> CheckOptions(const EndpointOptions& options, absl::Span<const Rail> rails);
 
 }  // namespace tokamak::transport

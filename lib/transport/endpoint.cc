@@ -23,7 +23,7 @@
 namespace tokamak::transport {
 namespace {
 
-// Most connections from peers at once; further ones are refused.
+// Connections from peers; further ones are refused.
 constexpr uint32_t kMaxInbound = 4096;
 static_assert(kMaxInboundOfPeer <= PeerShares::PartOf(kMaxInbound), "no peer has them all");
 
@@ -33,16 +33,16 @@ constexpr uint32_t kNotesBlock = 64;
 // Peers whose rails are remembered.
 constexpr size_t kMaxPaths = 4096;
 
-constexpr uint64_t kAdaptiveStream = 1;  // of random numbers
+constexpr uint64_t kAdaptiveStream = 1;  // random stream
 
-constexpr base::Duration kDrainStep = base::Milliseconds(1);  // interval of the check
+constexpr base::Duration kDrainStep = base::Milliseconds(1);
 
 class EndpointImpl final : public Endpoint, private Outbound::Keeper, private Inbound::Keeper {
  public:
   EndpointImpl(base::EventLoop& loop, absl::Span<const Rail> rails, Source& source, base::Random random,
                base::Trace& trace, const EndpointOptions& options)
       : context_{loop, {rails.begin(), rails.end()}, source, random, trace, options, {}, {}}, refused_calls_(loop) {
-    context_.next_pin = context_.random.Next();  // unlikely to meet those of other endpoints with the same source
+    context_.next_pin = context_.random.Next();  // unlikely to meet other endpoints' of the source
     if (options.adaptive_policy) {
       context_.adaptive = std::make_unique<AdaptivePolicy>(options.policy, context_.random.Fork(kAdaptiveStream));
     }
@@ -183,8 +183,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
 
   // ---- to peers
 
-  // Returns the connection to `peer`, made if there is none. Null, with the reason in `refusal`,
-  // when the device cannot.
+  // Returns null, with the reason in `refusal`, when the device cannot.
   Outbound* OutboundTo(const verbs::Address& peer, absl::Status* refusal) {
     std::unique_ptr<Outbound>& place = outbound_[peer];
     if (place != nullptr && place->connection().leaving()) leaving_outbound_.push_back(std::move(place));
@@ -205,7 +204,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
     return nullptr;
   }
 
-  // Remembers the rails for the time when the peer cannot be reached over its primary rail.
+  // Remembers them for when the primary rail fails.
   void OnRails(const Outbound& outbound, absl::Span<const verbs::Address> rails) override {
     if (paths_.size() >= kMaxPaths && paths_.count(outbound.peer()) == 0) return;
     paths_[outbound.peer()].rails.assign(rails.begin(), rails.end());
@@ -233,7 +232,6 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
     Later([sink = std::shared_ptr<Sink>(std::move(sink)), status, report] { sink->Done(status, report); });
   }
 
-  // Runs `task` once, in a task of its own.
   void Later(std::function<void()> task) {
     const uint64_t number = ++last_later_;
     later_[number] = context_.loop.Post([this, number, task = std::move(task)] {
@@ -260,7 +258,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
       return Conclude(*request,
                       known ? it->second->Accept(*request, *theirs) : absl::UnavailableError("no such connection"));
     }
-    if (it != inbound_.end()) SendAway(it, "the peer has begun anew");  // left over from an earlier life of the peer
+    if (it != inbound_.end()) SendAway(it, "the peer has begun anew");  // of an earlier life of the peer
     if (!MakeRoomFor(key.ip)) return Reject(*request, absl::ResourceExhaustedError("too many connections"));
     auto made = Inbound::Create(context_, *this, request->peer(), *theirs);
     if (!made.ok()) return Reject(*request, made.status());
@@ -268,7 +266,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
     Conclude(*request, it->second->Accept(*request, *theirs));
   }
 
-  // Finds the connection by its token, which only its two ends have seen.
+  // Finds the connection by its token, a secret of its two ends.
   void OnRailRequest(verbs::ConnectionRequest& request, const Hello& theirs) {
     const auto it = inbound_.lower_bound({theirs.token, {}});
     const bool known = it != inbound_.end() && it->first.token == theirs.token && it->second->TakesRails(theirs);
@@ -281,10 +279,9 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
     inbound_.erase(which);
   }
 
-  // Returns false if there is no room for one more connection of `peer`. Connections of its earlier
-  // lives are not known to be dead, as an idle connection is not probed: at the peer's bound the
-  // least recently used one gives way. A live engine that loses it connects again with its next
-  // pull.
+  // Returns false if `peer` may have no further connection. Its earlier lives' may linger, as idle
+  // ones are not probed: at the peer's bound the least recently used gives way. A live engine
+  // connects again.
   bool MakeRoomFor(const PeerShares::Ip& peer) {
     if (inbound_.size() >= kMaxInbound) return false;
     if (context_.shares.ConnectionsOf(peer) < kMaxInboundOfPeer) return true;
@@ -301,13 +298,12 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
   void Conclude(verbs::ConnectionRequest& request, const absl::Status& accepted) {
     if (accepted.ok()) return;
     if (!absl::IsCancelled(accepted)) return Reject(request, accepted);
-    // The requester is gone: no answer is possible. The rest of its connection ends with the
-    // deadline to connect.
+    // The connect deadline ends the rest.
     ++context_.counters.requesters_gone;
     LOG(DEBUG) << request.peer().ToString() << ": " << accepted;
   }
 
-  // Refuses with our hello, which shows the peer what does not fit.
+  // Refuses with our hello, which shows the mismatch.
   void Reject(verbs::ConnectionRequest& request, const absl::Status& why) {
     const base::Time now = context_.loop.Now();
     if (!refusal_logged_.has_value() || now - *refusal_logged_ >= base::Seconds(1)) {
@@ -349,7 +345,6 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
     for (auto& [key, inbound] : inbound_) inbound->connection().OnDeviceEvent(rail, info);
   }
 
-  // Where a peer's rails are, and the one to try next.
   struct Path {
     std::vector<verbs::Address> rails;
     uint32_t primary = 0;
@@ -358,7 +353,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
   Context context_;
   std::map<verbs::Address, std::unique_ptr<Outbound>> outbound_;
   InboundMap inbound_;
-  // Broken, about to be taken out; another may have their place already.
+  // Until taken out; another may have their place.
   std::vector<std::unique_ptr<Outbound>> leaving_outbound_;
   std::vector<std::unique_ptr<Inbound>> leaving_inbound_;
   std::map<verbs::Address, Path> paths_;

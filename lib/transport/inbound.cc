@@ -44,7 +44,7 @@ absl::Status Inbound::OnMessage(const Message& message, CopyBudget&) {
   }
 }
 
-// Checks that numbers rise, so that none is used twice.
+// Checks that no number is used twice.
 absl::Status Inbound::TakeNumber(uint64_t number) {
   if (number <= last_number_) {
     return absl::InvalidArgumentError(absl::StrCat("transfer ", number, " asked for after ", last_number_));
@@ -114,7 +114,7 @@ void Inbound::Forget(Serve* serve, uint64_t number) {
 
 void Inbound::OnBroken(const absl::Status&) {
   const std::unique_ptr<Inbound> self = keeper_.TakeOut(*this);
-  context_.counters.serves_failed += serves_.size();  // they end with their table, which gives pins back
+  context_.counters.serves_failed += serves_.size();  // whose table gives pins back
 }
 
 }  // namespace tokamak::transport

@@ -18,7 +18,6 @@ namespace tokamak::transport {
 
 class Inbound final : public PeerConnection::User, public Serve::Host {
  public:
-  // Keeps the inbound connections.
   class Keeper {
    public:
     virtual ~Keeper() = default;
@@ -26,23 +25,22 @@ class Inbound final : public PeerConnection::User, public Serve::Host {
     virtual std::unique_ptr<Inbound> TakeOut(Inbound& inbound) = 0;
   };
 
-  // `theirs` is the hello of the peer's first queue pair.
+  // `theirs`: hello of the first queue pair.
   static absl::StatusOr<std::unique_ptr<Inbound>> Create(Context& context, Keeper& keeper, const verbs::Address& peer,
                                                          const Hello& theirs);
 
-  // Accepts one more queue pair of the connection.
   absl::Status Accept(verbs::ConnectionRequest& request, const Hello& theirs) {
     return connection_->Accept(request, theirs);
   }
-  // Returns whether a bulk queue pair of the primary rail may try: it has the same shape.
+  // True if a bulk queue pair of the primary rail may try.
   bool TakesBulk(const Hello& theirs) const { return HasShapeOf(theirs); }
-  // Returns whether one of another rail may try.
+  // True if one of another rail may.
   bool TakesRails(const Hello& theirs) const { return HasShapeOf(theirs) && connection_->up(); }
   const verbs::Address& peer() const { return peer_; }
   uint64_t token() const { return token_; }
-  // True if no request is open, so that it may give its place to another.
+  // True if it may give way to another connection.
   bool idle() const { return connection_->up() && !busy(); }
-  // Time of the peer's last request, or of its arrival.
+  // Time of the last request or arrival.
   base::Time asked_at() const { return asked_at_; }
 
   // Serve::Host
@@ -82,7 +80,7 @@ class Inbound final : public PeerConnection::User, public Serve::Host {
   const verbs::Address peer_;
   const uint64_t token_;
   base::Time asked_at_;
-  PeerShares::Membership membership_;  // before the serves that it counts
+  PeerShares::Membership membership_;  // outlives the serves that it counts
   uint64_t last_number_ = 0;
   base::NumberedTable<Serve> serves_;
   std::optional<IncomingCalls> calls_;          // from Create on

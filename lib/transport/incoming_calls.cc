@@ -8,7 +8,7 @@
 
 namespace tokamak::transport {
 
-// The right to answer one call. Dropped unused, it refuses the call.
+// The right to answer one call; dropped unused, it refuses the call.
 class IncomingCalls::Ticket final {
  public:
   Ticket(IncomingCalls& calls, uint64_t number) : calls_(calls), watch_(calls.lifetime_.Watched()), number_(number) {}
@@ -86,8 +86,8 @@ void IncomingCalls::Refuse(uint64_t number, const absl::Status& status) {
   connection_.Send(header, std::vector<uint8_t>(text.begin(), text.end()));
 }
 
-// Drops the call's work in a task of its own: we may be inside the drop of the reply, which can be
-// a part of that work. Returns false if the call has been answered.
+// Drops the call's work in a task of its own, as we may be inside the drop of the reply, a part of
+// it. Returns false if the call was answered.
 bool IncomingCalls::Forget(uint64_t number) {
   OneCall* call = calls_.Find(number);
   if (call == nullptr) return false;

@@ -1,8 +1,7 @@
 // IncomingCalls are the short requests of one peer that the call handler is answering.
 //
-// Law: each is answered once: by the handler, or on its behalf when the peer cancels, or when the
-// handler drops the reply, takes too long or does not exist. The handler's work for a call is
-// dropped with the call.
+// Law: each is answered once: by the handler, or for it upon a cancel, the deadline, a dropped
+// reply or a missing handler. The handler's work is dropped with the call.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +22,11 @@ namespace tokamak::transport {
 
 class IncomingCalls final {
  public:
-  // Once dropped, it no longer needs the connection.
   IncomingCalls(Context& context, PeerConnection& connection) : context_(context), connection_(connection) {}
 
   // kInvalidArgument: more calls at once than our hello allows.
   absl::Status OnCall(const Message& message);
-  // Returns false if there is no such call (any more).
+  // Returns false if there is none.
   [[nodiscard]] bool OnCancel(uint64_t number);
 
   bool empty() const { return calls_.empty(); }
@@ -49,9 +47,9 @@ class IncomingCalls final {
   Context& context_;
   PeerConnection& connection_;
   base::NumberedTable<OneCall> calls_;
-  std::vector<base::Pending> ended_;  // work of calls that are over
+  std::vector<base::Pending> ended_;  // of calls that are over
   base::Timer dropping_;
-  const base::Lifetime lifetime_;  // last: ends before the members above are dropped
+  const base::Lifetime lifetime_;  // last: ends first
 };
 
 }  // namespace tokamak::transport

@@ -9,7 +9,6 @@
 namespace tokamak::transport {
 namespace {
 
-// Makes the peer's words safe to log.
 absl::Status FailureOf(const verbs::Address& peer, const Message& message) {
   std::string text(message.body.begin(), message.body.end());
   for (char& c : text) c = c >= ' ' && c <= '~' ? c : '?';
@@ -68,7 +67,7 @@ void Outbound::GiveWriteTurn() {
 
 uint64_t Outbound::Bind(Pull* pull, bool by_write) {
   uint64_t number = ++last_number_;
-  if (by_write) {  // notes carry only the low bits
+  if (by_write) {  // notes carry the low bits
     while ((number & Note::kNumberMask) == 0 || writes_.contains(number & Note::kNumberMask)) number = ++last_number_;
     writes_.emplace(number & Note::kNumberMask, pull);
   }
@@ -122,7 +121,7 @@ absl::Status Outbound::OnPullMessage(Pull& pull, const Message& message, CopyBud
   }
 }
 
-// Handles a message for a transfer or call that is over, or never was.
+// Handles what comes for a transfer or call that is over or never was.
 absl::Status Outbound::OnUnknown(const Header& header) {
   const bool of_owner = header.kind == MessageKind::kData || header.kind == MessageKind::kChunk ||
                         header.kind == MessageKind::kDone || header.kind == MessageKind::kFail ||
@@ -159,7 +158,7 @@ bool Outbound::bulk_wanted() const {
   return false;
 }
 
-// None of them leaves the table in these calls.
+// None of these calls takes a pull out of the table.
 void Outbound::OnBulkFailed(const absl::Status& status) {
   for (Pull* pull = pulls_.first(); pull != nullptr; pull = base::NumberedTable<Pull>::Next(pull)) {
     if (pull->wants_bulk()) pull->OnBulkFailed(status);

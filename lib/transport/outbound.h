@@ -1,8 +1,7 @@
 // Outbound is our side of a connection that we made: our pulls and calls to one peer.
 //
-// Pulls and calls share one sequence of numbers, which rise and are never used twice: so a message
-// for one that is over is known to be late, and one for a number that was never given is a protocol
-// violation.
+// Pulls and calls share one rising sequence of numbers: a message for one that is over is late, for
+// one never given a protocol violation.
 #pragma once
 
 #include <cstdint>
@@ -23,28 +22,25 @@ namespace tokamak::transport {
 
 class Outbound final : public PeerConnection::User, public Pull::Host {
  public:
-  // Keeps the outbound connections.
   class Keeper {
    public:
     virtual ~Keeper() = default;
-    // Hands out a connection that is over, to be dropped. The next pull makes a new one.
+    // Hands out a connection that is over, to be dropped.
     virtual std::unique_ptr<Outbound> TakeOut(Outbound& outbound) = 0;
-    // The peer has announced the addresses of its rails.
     virtual void OnRails(const Outbound& outbound, absl::Span<const verbs::Address> rails) = 0;
   };
 
-  // Starts to connect to `peer`, which is reached at `service` over the rail `primary_rail`.
-  // Errors: the device's.
+  // Connects to `peer` at its address `service` on rail `primary_rail`. Errors: the device's.
   static absl::StatusOr<std::unique_ptr<Outbound>> Create(Context& context, Keeper& keeper, const verbs::Address& peer,
                                                           uint32_t primary_rail, const verbs::Address& service,
                                                           uint64_t token);
 
   void StartPull(PullId id, const PullRequest& request, std::unique_ptr<Sink> sink);
-  // Returns null if too many calls are under way.
+  // Returns null when full.
   [[nodiscard]] base::Pending Call(absl::Span<const uint8_t> request, base::Duration deadline,
                                    OutgoingCalls::Urgency urgency, Caller::CallCallback done);
   bool has_room_for_call() const { return !calls_->full(); }
-  // The address as asked for.
+  // As asked for.
   const verbs::Address& peer() const { return peer_; }
 
   // Pull::Host
@@ -85,8 +81,8 @@ class Outbound final : public PeerConnection::User, public Pull::Host {
   base::NumberedTable<Pull> pulls_;
   std::optional<OutgoingCalls> calls_;           // set by Create
   absl::flat_hash_map<uint32_t, Pull*> writes_;  // by the low bits that notes carry; never visited in its own order
-  size_t max_writes_ = 0;                        // known when it is up
-  uint32_t pulls_asked_ = 0;                     // or about to be asked
+  size_t max_writes_ = 0;                        // known when up
+  uint32_t pulls_asked_ = 0;                     // or about to be
   uint32_t writes_asked_ = 0;                    // of these
   base::Time bulk_moved_at_;
   std::unique_ptr<PeerConnection> connection_;  // last: gone before the pulls whose memory it touches

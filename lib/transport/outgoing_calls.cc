@@ -8,7 +8,7 @@
 
 namespace tokamak::transport {
 
-// The caller's handle. It and its call know each other while the caller waits.
+// The caller's handle; detached once the caller has its answer.
 class OutgoingCalls::CallHandle final : public base::Handle {
  public:
   CallHandle(OutgoingCalls& calls, OneCall* call) : calls_(calls), call_(call) { call->handle = this; }
@@ -91,7 +91,7 @@ void OutgoingCalls::Refuse(OneCall* call) {
   done(absl::InvalidArgumentError(absl::StrCat("a request of ", size, " bytes is more than this peer takes")));
 }
 
-// Only the caller's side ends: the peer has the same deadline, and answers by itself.
+// Ends it for the caller only: the peer has the same deadline, and answers.
 void OutgoingCalls::OnDeadline(OneCall* call) {
   const Caller::CallCallback done = TakeCallback(call);
   if (call->number == 0) Forget(call);
@@ -108,7 +108,7 @@ void OutgoingCalls::Cancel(OneCall* call) {
   connection_.Send(header);
 }
 
-// Ends the caller's wait. Returns null if it was not waiting.
+// Returns null if the caller was not waiting.
 Caller::CallCallback OutgoingCalls::TakeCallback(OneCall* call) {
   if (call->handle != nullptr) std::exchange(call->handle, nullptr)->Detach();
   return std::exchange(call->done, nullptr);

@@ -1,9 +1,8 @@
 // OutgoingCalls are our short requests to one peer, until their replies come.
 //
-// The peer answers a limited number of them at once (its hello gives it); further ones wait here,
-// and so do calls that would only wait for the peer's slots behind kMostQueued messages: here
-// urgent ones overtake them. A call that was sent and then passes its deadline or is cancelled is
-// over for the caller, but counts until the peer has answered it.
+// Beyond the peer's max_calls they wait here, and behind kMostQueued messages, so that urgent ones
+// overtake. A sent call that is cancelled or past its deadline is over for the caller, but counts
+// until the peer has answered.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +27,7 @@ class OutgoingCalls final {
 
   enum class Urgency { kUsual, kFirst };
 
-  // `last_number` is shared with the pulls.
+  // `last_number`: shared with the pulls.
   OutgoingCalls(Context& context, PeerConnection& connection, uint64_t& last_number)
       : context_(context), connection_(connection), last_number_(last_number) {}
   ~OutgoingCalls();
@@ -38,14 +37,12 @@ class OutgoingCalls final {
   [[nodiscard]] base::Pending Add(absl::Span<const uint8_t> request, base::Duration deadline, Urgency urgency,
                                   Caller::CallCallback done);
 
-  // Sends the calls that may leave, once the connection is up.
+  // Needs a connection that is up.
   void SendWaiting();
 
-  // Passes on the reply to, or the refusal of, one of our calls. Returns false if there is no such
-  // call.
+  // Takes a reply or refusal. Returns false if there is no such call.
   [[nodiscard]] bool OnReply(uint64_t number, absl::StatusOr<absl::Span<const uint8_t>> reply);
 
-  // The connection is gone; no more is sent.
   void OnBroken(const absl::Status& status);
 
   bool empty() const { return calls_.empty(); }
@@ -53,22 +50,21 @@ class OutgoingCalls final {
  private:
   class CallHandle;
   struct OneCall {
-    std::vector<uint8_t> request;  // until it is sent
+    std::vector<uint8_t> request;  // until sent
     base::Time deadline_time;
     base::Timer deadline;
     Caller::CallCallback done;
-    CallHandle* handle = nullptr;  // null: the caller has its answer, or has cancelled
+    CallHandle* handle = nullptr;  // null: answered, or cancelled
     Urgency urgency = Urgency::kUsual;
     uint64_t number = 0;  // 0: not sent
     base::Link<OneCall> table_link;
     base::Link<OneCall> waiting_link;
   };
-  // Time within which waiting messages are mostly gone.
+  // Waiting messages are mostly gone by then.
   static constexpr base::Duration kLookAgain = base::Microseconds(20);
   using List = base::IntrusiveList<OneCall, &OneCall::waiting_link>;
 
   List& ListOf(const OneCall& call) { return call.urgency == Urgency::kFirst ? urgent_ : waiting_; }
-  // Takes the next call that may be sent, null if none.
   OneCall* TakeNext();
   void Refuse(OneCall* call);
   void OnDeadline(OneCall* call);

@@ -12,14 +12,13 @@ namespace {
 
 using Side = BulkChannel::Side;
 
-// Values of TraceKind::kConnection.
 enum class ConnectionStep : uint32_t { kUp = 1, kBroken = 2 };
 
 absl::Status WithPeer(const verbs::Address& peer, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(peer.ToString(), ": ", status.message()));
 }
 
-// Returns why a connection did not come up. A peer of another version says so in its refusal.
+// Recognizes a peer of another version by its refusal.
 absl::Status ReasonOf(const verbs::ConnectionEvent& event) {
   if (event.kind == verbs::ConnectionEvent::Kind::kUnreachable) {
     return absl::UnavailableError(absl::StrCat("not reachable: ", event.status.message()));
@@ -151,7 +150,7 @@ void PeerConnection::OnLinkLost(const verbs::ConnectionEvent& event) {
     leaving_ = absl::UnavailableError(absl::StrCat("disconnected: ", event.status.message()));
     for (uint32_t rail = 0; rail < bulk_->shape().rails; ++rail) left_by_[rail] = context_.completions[rail]->ahead();
   }
-  Wake();  // what the peer sent before it left still counts
+  Wake();  // what the peer sent before still counts
 }
 
 void PeerConnection::OnBadHello(const absl::Status& status) {
@@ -203,7 +202,7 @@ void PeerConnection::EndRequests(const BulkJob& job, const absl::Status& status)
   }
 }
 
-// ---- work: completions are passed on, receives posted again, and what waits is sent
+// ---- work
 
 void PeerConnection::Work() {
   if (broken()) return;
@@ -231,7 +230,7 @@ void PeerConnection::OnTurn(CopyBudget& budget) {
   OnTrouble({control_->Repost(), primary()});
   OnTrouble(bulk_->Repost());
   if (broken()) return;
-  bool more = false;  // only the budget holds it back
+  bool more = false;  // held back by the budget alone
   OnTrouble({control_->Pump(budget, &more), primary()});
   OnTrouble(bulk_->Pump());
   if (watch_.has_value()) watch_->OnTurn();
@@ -320,7 +319,7 @@ void PeerConnection::HandleError(const RequestId& id, const verbs::Completion& c
       context_.lossy_paths.Note(peer_.ip, context_.loop.Now());
     }
   }
-  // Posted requests come back because the peer has left.
+  // Flushed because the peer has left.
   if (completion.status == verbs::CompletionStatus::kFlushed && !leaving_.ok()) return Break(leaving_);
   const bool too_long = id.receive && completion.status == verbs::CompletionStatus::kLocalLength;
   if (too_long) {

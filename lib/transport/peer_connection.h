@@ -1,14 +1,10 @@
 // PeerConnection joins two endpoints: a control channel, a bulk channel and the connection
 // manager's part. It knows nothing of transfers: messages go to its User.
 //
-// The puller connects the control queue pair, and the connection is up; bulk queue pairs follow
-// when something large is to be moved (primary_rail.h). The private data of each says which
-// connection it belongs to and which of its queue pairs it is (hello.h). Other rails join then,
-// too, once the owner has announced them, and drop out by themselves (secondary_rail.h).
-//
-// Work is done in turns, after a batch of completions (shared_completions.h) or when there is
-// something to send: receives are posted again, credits are returned, and waiting messages are
-// sent.
+// It is up with the control queue pair; the others follow with the first large transfer
+// (primary_rail.h, secondary_rail.h, hello.h). A turn runs after a batch of completions
+// (shared_completions.h) or when there is something to send: receives are posted again, credits
+// returned, waiting messages sent.
 //
 // Law: when OnBroken runs, the queue pairs are gone: no peer and no device touches memory through
 // this connection any more.
@@ -49,21 +45,19 @@ class PeerConnection final : private RailLinks::User,
     virtual ~User() = default;
     // Messages may leave. Runs once, in a task of its own.
     virtual void OnUp() = 0;
-    // A message came. Its body lives during the call; copies of it count in `budget`. Errors: a
-    // protocol violation.
+    // The body lives during the call; copies of it count in `budget`. Errors: a protocol violation.
     virtual absl::Status OnMessage(const Message& message, CopyBudget& budget) = 0;
     virtual absl::Status OnNote(const Note& note) = 0;
-    // The owner has announced the addresses of its rails.
     virtual void OnRails(absl::Span<const verbs::Address> rails) = 0;
-    // Returns the writes that were asked for and wait for notes, by rising number.
+    // Returns the writes that wait for notes, by rising number.
     virtual std::vector<WantedWrite> WritesWanted() const = 0;
     // True while transfers or calls are under way: silence is suspicious.
     virtual bool busy() const = 0;
-    // True if a puller has transfers that are not eager.
+    // True if a puller has transfers other than eager.
     virtual bool bulk_wanted() const = 0;
-    // Stops a puller's bulk transfers: the bulk queue pairs do not come up.
+    // Stops a puller's bulk transfers.
     virtual void OnBulkFailed(const absl::Status& status) = 0;
-    // The connection is over. Runs once, in a task of its own, and may drop the connection.
+    // Runs once, in a task of its own, and may drop the connection.
     virtual void OnBroken(const absl::Status& status) = 0;
   };
 
@@ -74,45 +68,42 @@ class PeerConnection final : private RailLinks::User,
                                                                 PeerConnection::User& user);
   ~PeerConnection() override;
 
-  // Asks the peer for the control queue pair.
   absl::Status Connect();
-  // Accepts the peer's request for the control queue pair, or for a bulk one.
+  // Accepts any queue pair.
   absl::Status Accept(verbs::ConnectionRequest& request, const Hello& theirs);
 
-  // Queues a message; valid until the connection is broken. Sends nothing inside the call.
+  // Queues a message for a later task; not on a broken connection.
   void Send(const Header& header, std::vector<uint8_t> body = {});
   ControlChannel& control() { return *control_; }
   BulkChannel& bulk() { return *bulk_; }
-  // Call it before a job is added, or before the owner is asked for a job: PrimaryRail::Need.
+  // Call it before a job is added or the owner is asked for one (PrimaryRail::Need).
   absl::Status NeedBulk() { return home_->Need(); }
-  // A transfer that needed bulk queue pairs is over.
   void BulkMoved() {
     if (!broken()) home_->Moved();
   }
   const Hello& peer_hello() const { return peer_hello_; }
   const verbs::Address& peer() const { return peer_; }
 
-  // Schedules work: something was added to a channel.
+  // Schedules a turn.
   void Wake() override;
-  // Returns whether all messages have left and reached the peer. If not, requests a completion that
-  // will show it: ask again.
+  // Returns whether the peer has all messages. If not, requests a completion that will show it: ask
+  // again.
   bool Drain();
   // Transfers or calls are under way (again).
   void Watch();
   // Ends the connection: OnBroken follows. Only the first call counts.
   void Break(absl::Status status) override;
 
-  // Requests of a job do not end by themselves: drops their rails, or ends the connection. May end
-  // the job.
+  // Requests of a job do not end: drops their rails, or ends the connection. May end the job.
   void EndRequests(const BulkJob& job, const absl::Status& status);
 
   void OnDeviceEvent(uint32_t rail, const verbs::DeviceEventInfo& info);
   bool up() const { return state_ == State::kUp; }
-  // True once a message came: being connected says nothing about the rail over TCP.
+  // True once a message came: being connected proves nothing of a rail over TCP.
   bool heard() const { return heard_; }
   bool broken() const override { return state_ == State::kBroken; }
-  // True once the peer has left: what it sent before is still passed on, then OnBroken follows.
-  // Start nothing new.
+  // True once the peer has left: earlier messages are still passed on, then OnBroken follows. Start
+  // nothing new.
   bool leaving() const { return !leaving_.ok() || broken(); }
 
  private:
@@ -123,7 +114,7 @@ class PeerConnection final : private RailLinks::User,
   absl::Status Open(BulkChannel::Side side, const BulkChannel::Shape& shape);
   uint32_t primary() const { return bulk_->shape().primary; }
 
-  // RailLinks::User, for the control queue pair; the first one for all rails
+  // RailLinks::User
   Hello MyHello(uint32_t queue) const override;
   void OnPeerHello(const Hello& theirs) override;
   void OnLinksUp(uint32_t path_mtu) override;
@@ -133,7 +124,7 @@ class PeerConnection final : private RailLinks::User,
   bool bulk_wanted() const override { return user_.bulk_wanted(); }
   void OnBulkUp() override;
   void OnBulkFailed(const absl::Status& status) override { user_.OnBulkFailed(status); }
-  // RailHost, for both kinds of rail
+  // RailHost
   SharedCompletions::User& completions_user() override { return *this; }
   void SayDown(uint32_t rail) override;
   // PeerWatch::User
@@ -159,12 +150,11 @@ class PeerConnection final : private RailLinks::User,
   PeerConnection::User& user_;
   State state_ = State::kConnecting;
   Hello peer_hello_;
-  absl::Status leaving_;  // reason why the peer has left; OK while it is there
-  std::array<uint64_t, kMaxRails>
-      left_by_{};  // while leaving: by rail, the SharedCompletions::passed at which all was passed on
+  absl::Status leaving_;                       // reason; OK while the peer is there
+  std::array<uint64_t, kMaxRails> left_by_{};  // while leaving: by rail, SharedCompletions::passed at the end
   absl::Status reason_;
 
-  // Dropped in this order, see TearDown: links, queue pairs.
+  // Dropped in TearDown's order: links, queue pairs.
   std::unique_ptr<RailLinks> links_;  // of the control queue pair
   std::unique_ptr<ControlChannel> control_;
   std::unique_ptr<BulkChannel> bulk_;
@@ -173,13 +163,13 @@ class PeerConnection final : private RailLinks::User,
 
   bool heard_ = false;
 
-  // On the puller, messages that came before the event that the connection is up, which takes
-  // another way. The peer's first credits bound them.
+  // The puller's messages before the event that the connection is up, which takes another way. The
+  // peer's first credits bound them.
   std::vector<verbs::Completion> early_;
 
-  base::Timer work_;                // Work, or the end
-  base::Timer deadline_;            // until it is up
-  std::optional<PeerWatch> watch_;  // while it is up
+  base::Timer work_;                // a turn, or the end
+  base::Timer deadline_;            // until up
+  std::optional<PeerWatch> watch_;  // while up
 };
 
 }  // namespace tokamak::transport

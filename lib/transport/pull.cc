@@ -226,7 +226,7 @@ absl::Status Pull::OnChunk(const Message& message, CopyBudget& budget) {
   return absl::OkStatus();
 }
 
-// By write, with no byte to write.
+// Ends a write of an empty object.
 absl::Status Pull::OnDone(const Header& header) {
   if (state_ == State::kStopping && by_write()) {
     Finish(outcome_);
@@ -293,7 +293,7 @@ void Pull::OnJobOver() {
   EndIfComplete();
 }
 
-// Ends the pull if all bytes are in place. By read it is asked only when they are.
+// Ends the pull if all bytes are in place; by read the caller knows that.
 void Pull::EndIfComplete() {
   if (moved_by_ == Protocol::kEager && !eager_.complete()) return;
   if (moved_by_ == Protocol::kWrite && !memory_.empty() && !write_.complete()) return;
@@ -311,8 +311,7 @@ void Pull::EndIfComplete() {
 
 void Pull::Cancel() { Stop(absl::CancelledError("the pull was cancelled")); }
 
-// Stops the pull, failed or unwanted: cancels it at the owner, and waits until nothing touches the
-// memory.
+// Waits until nothing touches the memory.
 void Pull::Stop(absl::Status status) {
   if (state_ >= State::kStopping) return;
   const bool asked = state_ >= State::kAsked;
@@ -321,12 +320,11 @@ void Pull::Stop(absl::Status status) {
   if (host_.connection().broken()) return;  // OnBroken follows
   const bool reading = moved_by_ == Protocol::kRead && read_.Stop(host_.connection().bulk());
   if (!asked) return Finish(outcome_);
-  if (!reading) SendCancel();  // otherwise after the READs: the owner may reuse its memory then
+  if (!reading) SendCancel();  // else after the READs: the owner may then reuse its memory
   if (!reading && !key_is_out()) return Finish(outcome_);
   next_ = context_.loop.RunAfter(kDrainGrace, [this] { OnGrace(); });
 }
 
-// The orderly end did not come in time.
 void Pull::OnGrace() {
   if (by_write() && context_.RevokingProves()) return Finish(outcome_);
   if (by_write()) return host_.connection().Break(absl::UnavailableError("the owner of a write does not stop"));
@@ -340,7 +338,7 @@ void Pull::SendCancel() {
   host_.connection().Send(header);
 }
 
-// The memory is out of use, except for keys that are still to be revoked.
+// The memory is out of use, but for keys to be revoked.
 void Pull::Finish(absl::Status status) {
   if (state_ >= State::kClosing) return;
   Enter(State::kClosing);
@@ -352,7 +350,7 @@ void Pull::Finish(absl::Status status) {
   if (number_ != 0) host_.Unbind(number_, by_write());
   if (has_turn_) host_.GiveTurn(by_write());
   if (write_.target().closed()) return End();
-  // Requests before it on the queue pair may hold an invalidate up.
+  // Requests ahead of it may delay an invalidate.
   next_ = context_.loop.RunAfter(kDrainGrace, [this] {
     write_.target().Revoke();
     End();
@@ -360,14 +358,12 @@ void Pull::Finish(absl::Status status) {
   host_.connection().Wake();
 }
 
-// The memory is safe; the rest runs in a task of its own.
 void Pull::End() {
   Enter(State::kOver);
   next_ = context_.loop.Post([this] { Conclude(); });
 }
 
-// Bytes from the start that are in place; never all of them if the pull failed, so that something
-// is left to ask for.
+// Bytes in place from the start; after a failure never all, so that something is left to ask for.
 uint64_t Pull::Arrived() const {
   const uint64_t all = memory_.size();
   if (outcome_.ok() || all == 0) return all;
@@ -405,7 +401,7 @@ void Pull::Conclude() {
   context_.pulls.erase(id_);
   const std::unique_ptr<Sink> sink = std::move(sink_);
   const absl::Status outcome = std::move(outcome_);
-  host_.Forget(this);  // and with it this
+  host_.Forget(this);  // deletes this
   sink->Done(outcome, report);
 }
 

@@ -1,22 +1,19 @@
-// Pull is one transfer on the side that wants the object: it asks, and runs the puller's half
-// of a protocol.
+// Pull is one transfer on the side that wants the object: it asks, and runs the puller's half of a
+// protocol.
 //
 //   waiting --> opening --> asked --> moving --> closing --> over
 //      |           |          |          |          ^
 //      +-----------+----------+----------+-> stopping
 //
-// Waiting: for the connection, and by write for a turn. Opening and closing: by write, until the
-// device has opened the memory to the owner, and closed it again (write_target.h); other protocols
-// skip them. Stopping: until the owner and our own requests are done with the memory.
+// Waiting: for the connection, and by write for a turn. Opening, closing: by write, of the memory
+// to the owner (write_target.h). Stopping: until the owner and our own requests are done with the
+// memory.
 //
 // Law: memory goes back to the sink (Done) only when no READ of ours is in flight into it and no
-// key of the peer's opens it.
+// key of the peer's opens it. Done runs in a task of its own.
 //
-// A pull without progress for `patience` since it was asked for is given up, long before a deadline
-// that leaves room for a slow one. READs and WRITEs take turns on a connection: while others move
-// there, the pull only waits.
-//
-// Law: Done runs in a task of its own, never inside a call of the user's or a callback's.
+// A pull without progress for `patience` is given up, long before the deadline. READs and WRITEs
+// take turns on a connection: while others move there, the pull only waits.
 #pragma once
 
 #include <cstdint>
@@ -39,24 +36,22 @@ namespace tokamak::transport {
 
 class Pull final : public BulkJob::Owner, private WriteTarget::Owner {
  public:
-  // The puller's side of a connection: it owns the pulls, and holds what they share.
+  // It owns the pulls, and holds what they share.
   class Host {
    public:
     virtual ~Host() = default;
     virtual PeerConnection& connection() = 0;
     virtual bool peer_has_room() const = 0;
     virtual bool write_has_turn() const = 0;
-    // Counts one more pull that is about to be asked for, until it gives its turn back.
+    // Counts a pull that is about to be asked for.
     virtual void TakeTurn(bool by_write) = 0;
     virtual void GiveTurn(bool by_write) = 0;
-    // Gives it a number: it will be asked for in this very call.
+    // Gives it a number; it must be asked for in this very call.
     virtual uint64_t Bind(Pull* pull, bool by_write) = 0;
-    // It no longer counts as one by write.
     virtual void NotByWrite(uint64_t number) = 0;
     virtual void Unbind(uint64_t number, bool by_write) = 0;
     virtual void Forget(Pull* pull) = 0;
-    // Time of the last READ completion of any of its pulls, or of the owner's last report of
-    // progress.
+    // Time of any pull's last READ completion or progress report.
     virtual base::Time bulk_moved_at() const = 0;
     virtual void BulkMovedAt(base::Time now) = 0;
   };
@@ -64,8 +59,7 @@ class Pull final : public BulkJob::Owner, private WriteTarget::Owner {
   Pull(Context& context, Host& host, PullId id, const PullRequest& request, std::unique_ptr<Sink> sink);
   ~Pull() override;
 
-  // Starts once the connection is up. By write it may have to wait for a turn: another Start
-  // follows.
+  // Needs a connection that is up. By write it may need a turn: another Start follows.
   void Start();
 
   // Messages of the owner. Errors: a protocol violation.
@@ -76,12 +70,10 @@ class Pull final : public BulkJob::Owner, private WriteTarget::Owner {
   absl::Status OnProgress(const Header& header);
   void OnFail(const Header& header, const absl::Status& status);
 
-  // The connection is gone, and with it everything that could touch the memory. May end this pull's
-  // life.
+  // Nothing can touch the memory any more. May delete this.
   void OnBroken(const absl::Status& status);
 
   void Cancel();
-  // The bulk queue pairs that it needs do not come up.
   void OnBulkFailed(const absl::Status& status) { Stop(status); }
 
   void OnJobProgress() override {
@@ -90,11 +82,9 @@ class Pull final : public BulkJob::Owner, private WriteTarget::Owner {
   }
   void OnJobOver() override;
 
-  // True if it was asked for by write, and still waits for notes.
   bool waits_for_notes() const { return state_ >= State::kAsked && state_ < State::kStopping && key_is_out(); }
   WantedWrite wanted() const { return {number_, write_.shares_seen()}; }
 
-  // True if it may need the bulk queue pairs at any time.
   bool wants_bulk() const { return asked_ != Protocol::kEager && !memory_.empty(); }
 
   bool waiting() const { return state_ == State::kWaiting; }
@@ -133,13 +123,12 @@ class Pull final : public BulkJob::Owner, private WriteTarget::Owner {
   void TellHowItEnded();
   uint32_t MillisecondsLeft() const;
   bool by_write() const { return asked_ == Protocol::kWrite && !downgraded_; }
-  // True if its chunks take turns with those of others on the connection: progress there counts as
-  // its own.
+  // True if its chunks take turns with others on the connection, whose progress then counts.
   bool takes_bulk_turns() const {
     if (by_write()) return state_ == State::kAsked || state_ == State::kMoving;
     return state_ == State::kMoving && moved_by_ == Protocol::kRead;
   }
-  // True from asking on: the owner may write.
+  // True from asking on.
   bool key_is_out() const { return by_write() && !memory_.empty(); }
 
   Context& context_;
@@ -161,14 +150,14 @@ class Pull final : public BulkJob::Owner, private WriteTarget::Owner {
   ReadPuller read_;
   WritePuller write_;
 
-  uint64_t written_ = 0;  // by write: bytes, by the owner's last report
-  uint64_t arrived_;      // bytes from the start, as reported by the owner or by an earlier pull
-  base::Time moved_at_;   // time of the last progress
-  base::Time began_;      // time from which it waited for nothing else of the connection
-  bool typical_ = false;  // true if the time since began_ is typical of such pulls
+  uint64_t written_ = 0;  // by write, last reported by the owner
+  uint64_t arrived_;      // bytes from the start, by the owner or an earlier pull
+  base::Time moved_at_;   // of the last progress
+  base::Time began_;      // waits for nothing else of the connection since
+  bool typical_ = false;  // true if that is typical of such pulls
   base::Time deadline_time_;
-  base::Timer limit_;  // the deadline, or the end of patience
-  base::Timer next_;   // the grace of stopping or closing; then the end
+  base::Timer limit_;  // deadline or patience
+  base::Timer next_;   // grace of stopping or closing; then the end
   absl::Status outcome_;
 };
 

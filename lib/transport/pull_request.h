@@ -15,16 +15,16 @@ namespace tokamak::transport {
 struct PullRequest {
   base::ObjectId id;
   base::Generation generation = base::kNoGeneration;
-  verbs::Address owner;  // the service of the owner's engine
+  verbs::Address owner;  // service of the owner's engine
   ObjectSize size;       // from the directory; an owner with another size refuses
-  // bytes of this generation in place, from a pull that was cut off; less than all
+  // bytes in place from a pull of this generation that was cut off; less than all
   uint64_t arrived = 0;
-  Protocol protocol = Protocol::kAuto;          // override of the policy
+  Protocol protocol = Protocol::kAuto;          // overrides the policy
   base::Duration deadline = base::Seconds(30);  // for the whole pull
-  base::Duration patience = kPatience;          // longest time without progress
-  uint64_t activity = 0;                        // its TraceKind::kPhase activity; 0: not traced
+  base::Duration patience = kPatience;          // without progress
+  uint64_t activity = 0;                        // of TraceKind::kPhase; 0: not traced
 };
 
-using PullId = uint64_t;  // unique in one endpoint; 0 is none
+using PullId = uint64_t;  // unique in one endpoint; 0: none
 
 }  // namespace tokamak::transport

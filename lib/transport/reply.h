@@ -1,8 +1,7 @@
 // Reply answers a call, at most once; later answers, and those that nobody waits for, do nothing.
-// Once all copies of it are dropped unused, the caller gets an error instead of an answer.
+// Once all copies are dropped unused, the caller gets an error.
 //
-// It knows the caller, so that the memory a call costs us can be bounded per peer. A peer is known
-// by its address alone, and may have several nodes.
+// It knows the caller's address, to bound the memory of its calls; several nodes may share one.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +28,7 @@ class Reply final {
   void operator()(absl::Span<const uint8_t> bytes) const { answer_(bytes); }
   explicit operator bool() const { return answer_ != nullptr; }
 
-  // Address of the caller; unspecified if no peer asked.
+  // Unspecified if no peer asked.
   const verbs::Address& peer() const { return peer_; }
 
  private:

@@ -24,7 +24,7 @@ Serve::Serve(Context& context, Host& host, PeerShares::Share& share, const Heade
 }
 
 Serve::~Serve() {
-  // Close the keys first: unpinned memory may be another object's at once.
+  // First: unpinned memory may be another object's at once.
   read_.Close();
   write_.Close();
   if (pinned_) context_.source.Unpin(pin_);
@@ -33,7 +33,7 @@ Serve::~Serve() {
 }
 
 void Serve::Start() {
-  // The puller has the time that it was granted, and then some to end in good order.
+  // The puller's time, and some to end in good order.
   deadline_ = context_.loop.RunAt(granted_until_ + kDrainGrace * 2, [this] { OnDeadline(); });
   context_.source.Pin({transfer_.object, transfer_.generation}, pin_,
                       [this](absl::StatusOr<PinnedObject> object) { OnPinned(std::move(object)); });
@@ -59,7 +59,7 @@ absl::Status Serve::CheckSize(const ObjectSize& actual) const {
                                                     " bytes, expected were ", expected.data, " + ", expected.metadata));
 }
 
-// Takes the puller's protocol; if only its policy chose, our policy may make it eager.
+// Takes the puller's; if only its policy chose, ours may make it eager.
 Protocol Serve::Choose(uint64_t size) const {
   const bool given = (transfer_.flags & kProtocolGiven) != 0;
   if (!given && context_.options.policy.Choose(size) == Protocol::kEager) return Protocol::kEager;
@@ -109,14 +109,13 @@ bool Serve::ServeWrite() {
   return true;
 }
 
-// By write: bytes from the object's start that are certainly in the puller's memory. A completed
-// WRITE proves that only if devices acknowledge what they have placed: one without
-// drop_stops_transfers (iWARP) completes what it has sent.
+// By write: bytes certainly in the puller's memory, from the object's start. A completed WRITE
+// proves that only if devices acknowledge what they have placed: without drop_stops_transfers
+// (iWARP) it is only sent.
 uint64_t Serve::Arrived() const { return transfer_.arrived + (context_.RevokingProves() ? write_.arrived() : 0); }
 
-// Reports progress: the puller cannot see what is written into its memory, and would think us dead.
-// Reports only if something moved; bytes written again after a rail dropped out count, though the
-// total does not grow.
+// Reports what the puller cannot see, if something moved; bytes written again after a rail dropped
+// out count, though the total does not grow.
 void Serve::TellProgress() {
   if (state_ != State::kWriting) return;
   const uint64_t written = std::max(write_.BytesWritten(), told_ + 1);
@@ -143,7 +142,7 @@ absl::Status Serve::OnDone(const Header& header) {
 
 void Serve::OnCancel() {
   const absl::Status cancelled = absl::CancelledError("cancelled by the puller");
-  // A puller that opened its memory waits for our word that we have stopped writing.
+  // A puller that opened its memory waits for our word.
   if (state_ == State::kWriting) return StopWriting(cancelled);
   if (state_ == State::kStopping) return;
   if (state_ == State::kPinning && transfer_.protocol == Protocol::kWrite) return Fail(cancelled);
@@ -166,8 +165,8 @@ void Serve::OnDeadline() {
       return Fail(late);
     case State::kWriting:
       return StopWriting(late);
-    // The deadline proves nothing: end what could still touch the object, then OnBroken gives back
-    // the pin.
+    // The deadline proves nothing: end what could still touch the object; OnBroken gives back the
+    // pin.
     case State::kReading:
       return host_.connection().Break(late);
     case State::kStopping:
@@ -182,10 +181,10 @@ void Serve::StopWriting(absl::Status status) {
   deadline_ = context_.loop.RunAfter(kDrainGrace, [this] { OnDeadline(); });
 }
 
-// The puller learns that its memory is its own again, from us or by the end of the connection.
+// The puller learns that its memory is its own again.
 void Serve::StoppedWriting() {
   if (context_.RevokingProves()) return Fail(outcome_);
-  if (write_.job().shares_open == 0) return End(true);  // all was written: the notes say it
+  if (write_.job().shares_open == 0) return End(true);  // all was written, as the notes say
   host_.connection().Break(absl::UnavailableError("a write was stopped"));
 }
 
@@ -213,7 +212,7 @@ void Serve::End(bool ok) {
     ++counters.serves_failed;
   }
   if (!host_.connection().broken()) host_.connection().control().Remove(&eager_);
-  host_.Forget(this, transfer_.transfer);  // and with it this
+  host_.Forget(this, transfer_.transfer);  // deletes this
 }
 
 }  // namespace tokamak::transport

@@ -5,8 +5,8 @@
 //                                    |
 //                                    +--> stopping --> (end): WRITEs in flight, no more are posted
 //
-// Law: the pin is given back only when nobody can READ the object through this transfer any more
-// (DONE, CANCEL, or the connection is gone) and no WRITE of ours is in flight from it.
+// Law: the pin is given back only when nobody can READ the object through this transfer (DONE,
+// CANCEL, or the connection is gone) and no WRITE of ours is in flight from it.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,6 @@ namespace tokamak::transport {
 
 class Serve final : public BulkJob::Owner, public EagerOwner::Listener {
  public:
-  // The owner's side of a connection, which keeps its serves.
   class Host {
    public:
     virtual ~Host() = default;
@@ -35,13 +34,13 @@ class Serve final : public BulkJob::Owner, public EagerOwner::Listener {
     virtual void Forget(Serve* serve, uint64_t number) = 0;
   };
 
-  // Counts in `share`, which outlives it.
+  // `share` counts it, and outlives it.
   Serve(Context& context, Host& host, PeerShares::Share& share, const Header& transfer);
   ~Serve() override;
 
   void Start();
 
-  // Messages of the puller. May end this serve's life. Errors: a protocol violation.
+  // Messages of the puller. May delete this. Errors: a protocol violation.
   absl::Status OnDone(const Header& header);
   void OnCancel();
 
@@ -57,7 +56,7 @@ class Serve final : public BulkJob::Owner, public EagerOwner::Listener {
   void OnPinned(absl::StatusOr<PinnedObject> object);
   absl::Status CheckSize(const ObjectSize& actual) const;
   Protocol Choose(uint64_t size) const;
-  uint64_t rest() const { return object_.size.total() - transfer_.arrived; }  // bytes left to move
+  uint64_t rest() const { return object_.size.total() - transfer_.arrived; }  // left to move
   uint64_t Arrived() const;
   void ServeEager();
   bool ServeRead();
@@ -82,10 +81,10 @@ class Serve final : public BulkJob::Owner, public EagerOwner::Listener {
   WriteOwner write_;
   const base::Time granted_until_;
   base::Timer deadline_;
-  base::Timer progress_;  // writing: the next report of progress
+  base::Timer progress_;  // writing: next report
   uint64_t told_ = 0;     // bytes reported
   uint64_t requests_told_ = 0;
-  absl::Status outcome_;  // result of stopping
+  absl::Status outcome_;  // of stopping
 };
 
 }  // namespace tokamak::transport

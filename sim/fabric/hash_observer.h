@@ -1,7 +1,6 @@
 // HashObserver folds all events of a fabric into one number, the same for two runs of one seed.
 //
-// Like base::TraceHash it takes in times, places and sizes, and no bytes, so payload without memory
-// gives the same number.
+// It takes in times, places and sizes, no bytes: payload without memory gives the same number.
 #pragma once
 
 #include <cstdint>

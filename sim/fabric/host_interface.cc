@@ -136,7 +136,7 @@ void HostInterface::SendFrame(const Packet& packet, uint8_t priority) {
   frame->source = number_;
   frame->destination = last_number_;
   frame->destination_port = packet.peer.port != 0 ? packet.peer.port : address_.port;
-  // The other parts of the five-tuple, protocol and destination port, are the same for all of RoCE.
+  // Protocol and destination port are the same for all of RoCE.
   frame->flow = static_cast<uint32_t>(MixBits(address_hash_ + 3 * last_hash_ + packet.source_port));
   frame->priority = priority;
   frame->headers.peer_port = address_.port;
@@ -149,7 +149,7 @@ void HostInterface::SendFrame(const Packet& packet, uint8_t priority) {
   egress_.Enqueue(frame);
 }
 
-// OnIdle or OnResumed will follow: the wire is busy, or the priority paused.
+// The wire is busy, or the priority paused: OnIdle or OnResumed follows.
 void HostInterface::Want(uint8_t priority) {
   wants_ready_ = true;
   wanted_priority_ = priority;

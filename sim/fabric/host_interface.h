@@ -1,19 +1,18 @@
 // HostInterface is where a NIC plugs in: the port of a host at its cable, which stays while NICs
 // come and go.
 //
-// It pulls: it takes one data packet from the NIC when its wire is free and the packet's priority
-// is not paused, so the NIC decides at the last moment what goes next. Congestion notifications are
-// taken at any time and wait in a queue. Arriving packets are handed to the NIC on its own loop;
-// while that is busy they wait in the receive buffer, and are dropped when it is full.
+// It takes one data packet from the NIC when its wire is free and the packet's priority is not
+// paused: the NIC decides at the last moment. Congestion notifications are taken at any time, into
+// a queue. Arriving packets are handed to the NIC on its own loop; while that is busy they wait in
+// the receive buffer, and are dropped when it is full.
 //
 // A NIC on the network's own loop is called directly, which saves an event for each packet. NICs
-// spend no processor time of their own: a packet is sent when Send is called.
+// spend no processor time of their own.
 //
 // A host outside of the simulation may be plugged in instead (outside_port.h). Packets of a NIC and
 // bytes of an outside host are never converted: the wrong kind finds nobody.
 //
 // Law: a NIC that found no room, or whose packets were not all taken, hears when there is room.
-//
 // Law: received == delivered + dropped + waiting(), in frames without pause frames.
 #pragma once
 
@@ -37,8 +36,8 @@ namespace tokamak::sim {
 
 constexpr int kDscps = 64;
 
-// Maps to the class selectors of RFC 2474: the upper three bits. So 26, RoCE's usual DSCP, is in
-// priority 3, and 48, that of congestion notifications, in 6.
+// The class selectors of RFC 2474: the upper three bits. 26, RoCE's usual DSCP, is in priority 3,
+// and 48, that of congestion notifications, in 6.
 constexpr std::array<uint8_t, kDscps> ClassSelectors() {
   std::array<uint8_t, kDscps> priorities{};
   for (uint8_t i = 0; i < kDscps; ++i) priorities[i] = i / 8;
@@ -54,7 +53,7 @@ struct InterfaceOptions {
 
 class HostInterface final : public FrameReceiver, private EgressOwner {
  public:
-  // `number` is its own in `addresses`, which has all interfaces before the first packet is sent.
+  // `number`: its own in `addresses`, which has all interfaces before the first packet.
   HostInterface(Environment& environment, const InterfaceOptions& options, const AddressBook& addresses,
                 uint32_t number, Link& out, const Place& place);
   ~HostInterface() override;
@@ -82,7 +81,7 @@ class HostInterface final : public FrameReceiver, private EgressOwner {
   friend class HostPort;
   friend class OutsidePort;
 
-  // The most notifications of a NIC that wait; beyond, its port paces it.
+  // Waiting notifications of a NIC; beyond, its port paces it.
   static constexpr uint64_t kMostNotifications = 1024;
 
   // For HostPort.
@@ -119,7 +118,7 @@ class HostInterface final : public FrameReceiver, private EgressOwner {
   EgressPort egress_;
 
   // The NIC.
-  base::EventLoop* loop_ = nullptr;  // null: none is plugged in
+  base::EventLoop* loop_ = nullptr;  // null: none
   verbs::Address address_;
   verbs::soft::PortCallbacks callbacks_;
   bool in_callback_ = false;
@@ -133,7 +132,7 @@ class HostInterface final : public FrameReceiver, private EgressOwner {
   verbs::soft::Packet packet_;  // being delivered
 
   // The host outside.
-  OutsidePort::Receiver on_outside_frame_;  // null: none is plugged in
+  OutsidePort::Receiver on_outside_frame_;  // null: none
   uint64_t outside_queue_ = 0;
 
   verbs::Address last_peer_;

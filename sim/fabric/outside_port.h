@@ -1,10 +1,8 @@
 // OutsidePort is the plug of a host outside of the simulation: it sends and receives whole Ethernet
 // frames, as bytes.
 //
-// Unlike a simulated NIC it is not asked: it sends when it likes. While the wire is busy or the
-// priority paused, frames wait in the queues of the interface, up to a bound, as in a real host's
-// card.
-//
+// It sends when it likes. While the wire is busy or the priority paused, frames wait in the
+// interface's queues, up to a bound.
 // Thread rule: that of the fabric.
 #pragma once
 
@@ -24,12 +22,12 @@ class HostInterface;
 struct OutsideFrame {
   absl::Span<const uint8_t> bytes;  // from the destination's hardware address on, without check sum
   verbs::Address destination;
-  uint64_t flow = 0;  // a hash of protocol and ports, which with the two addresses make a flow
+  uint64_t flow = 0;  // hash of protocol and ports
   uint8_t dscp = 0;
   verbs::soft::Ecn ecn = verbs::soft::Ecn::kNotCapable;
 };
 
-// A frame that has arrived. The bytes are as sent, and may be changed during the call.
+// The bytes are as sent, and may be changed during the call.
 struct ArrivedFrame {
   absl::Span<uint8_t> bytes;
   bool marked = false;  // by a switch, or by the sender
@@ -46,9 +44,9 @@ class OutsidePort final {
 
   enum class Sent : uint8_t {
     kYes,
-    kNobody,     // no host has the destination's address
-    kToItself,   // the destination is the host itself
-    kTooLong,    // longer than the fabric's largest MTU
+    kNobody,  // no host has the destination's address
+    kToItself,
+    kTooLong,    // for the fabric's largest MTU
     kQueueFull,  // the wire is slower than the host
   };
 
@@ -57,8 +55,7 @@ class OutsidePort final {
   OutsidePort(const OutsidePort&) = delete;
   OutsidePort& operator=(const OutsidePort&) = delete;
 
-  // The bytes of the priority of which the most wait, and the earliest time at which `bytes` less
-  // wait.
+  // Bytes of the priority with the most waiting, and the earliest time at which `bytes` less wait.
   uint64_t queued() const;
   base::Duration TimeOf(uint32_t bytes) const;
 

@@ -10,7 +10,6 @@
 namespace tokamak::sim {
 namespace {
 
-// Streams of one seed.
 enum Stream : uint64_t { kRouteStream, kSwitchStream, kLossStream };
 
 }  // namespace

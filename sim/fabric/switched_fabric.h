@@ -1,13 +1,11 @@
 // SwitchedFabric is a network of hosts, switches and cables in virtual time that software NICs plug
 // into, built from a Topology.
 //
-// It runs on one event loop of its own. NICs may share it, which saves events, or have loops of
-// their own.
+// It runs on one event loop of its own. NICs may share it, which saves events.
 //
 // Law: the same topology, seed and calls give the same frames at the same times.
-//
-// Law: nothing disappears: each link, switch and interface accounts for its frames (see their
-// headers); when nothing is queued or on its way, all buffers are empty.
+// Law: nothing disappears: each link, switch and interface accounts for its frames; when nothing is
+// queued or on its way, all buffers are empty.
 #pragma once
 
 #include <array>
@@ -40,19 +38,19 @@ struct FabricOptions {
 class SwitchedFabric final : public verbs::soft::Fabric {
  public:
   // `loop` and `observer`, which may be null, must outlive the fabric, and the fabric its ports.
-  // kInvalidArgument: what is wrong with the topology.
+  // kInvalidArgument: a mistake in the topology.
   static absl::StatusOr<std::unique_ptr<SwitchedFabric>> Build(base::EventLoop& loop, const Topology& topology,
                                                                const FabricOptions& options, Observer* observer);
   ~SwitchedFabric() override;
 
-  // kNotFound: no host has this address. An address with port 0 is opened at RoCE's 4791.
+  // kNotFound: no host has this address. Port 0 is RoCE's 4791.
   absl::StatusOr<std::unique_ptr<verbs::soft::Port>> Open(base::EventLoop& loop, const verbs::Address& address,
                                                           verbs::soft::PortCallbacks callbacks) override;
 
-  // Takes a cable of the topology down or up, in both directions.
+  // Takes both directions.
   void SetCableUp(uint32_t cable, bool up);
 
-  // Sets what the sender at this end of a cable (0 or 1) loses from now on. The options must be
+  // Sets the losses of the sender at this end of a cable (0 or 1) from now on. The options must be
   // valid.
   void SetLoss(uint32_t cable, uint32_t end, const LossOptions& options);
 
@@ -64,7 +62,7 @@ class SwitchedFabric final : public verbs::soft::Fabric {
   uint32_t switches() const { return static_cast<uint32_t>(switches_.size()); }
   uint32_t interfaces() const { return static_cast<uint32_t>(interfaces_.size()); }
 
-  // Frames that are queued, on a wire, or wait for a NIC; and the number ever made.
+  // Frames that are queued, on a wire, or wait for a NIC; and those ever made.
   uint64_t frames_in_use() const { return frames_.in_use(); }
   uint64_t frames_made() const { return frames_.made(); }
 

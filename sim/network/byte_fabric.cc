@@ -84,7 +84,7 @@ class BytePort final : public ForwardingPort {
     return decoded;
   }
 
-  // Flips a bit, in any byte except the masked one, as bits flip on wires.
+  // Flips a bit, in any byte except the masked one.
   void CheckDamageIsSeen(const Packet& packet) {
     const IcrcFlow flow(DestinationOf(packet.peer, inner().address()), WithRocePort(inner().address()));
     Packet sound = packet;

@@ -1,7 +1,7 @@
 // CutFabric is another fabric in which the ways between addresses can be cut: then neither new
 // packets nor those in flight pass.
 //
-// Addresses are those of devices; only their IP addresses count.
+// Only the IP addresses of devices count.
 // Law: passing packets stay as they are, in the same order and at the same time.
 // Thread rule: that of the fabric below, in virtual time.
 #pragma once
@@ -38,7 +38,6 @@ class CutFabric final : public verbs::soft::Fabric {
  private:
   class CutPort;
 
-  // The address without its ports.
   static Address IpOf(const Address& address) {
     Address ip;
     ip.ip = address.ip;

@@ -20,7 +20,7 @@ using verbs::soft::PortCallbacks;
 
 using Ip = std::array<uint8_t, 16>;
 
-// Packets that were sent together to one port, with their payloads.
+// Sent together to one port, with their payloads.
 struct Batch {
   std::vector<Packet> packets;
   std::vector<uint8_t> bytes;
@@ -32,7 +32,7 @@ uint64_t PayloadBytes(absl::Span<const Packet> packets) {
   return sum;
 }
 
-// Copies `packets`, as they arrive from `sender`; `group` is that of a multicast, or zeros.
+// Copies `packets`, as from `sender`; `group`: of a multicast, or zeros.
 void Fill(absl::Span<const Packet> packets, uint64_t bytes, const Address& sender, const Ip& group, Batch* batch) {
   batch->packets.assign(packets.begin(), packets.end());
   batch->bytes.resize(bytes);
@@ -57,7 +57,7 @@ void Fill(absl::Span<const Packet> packets, uint64_t bytes, const Address& sende
 
 }  // namespace
 
-// Packets that arrived at a port and wait for its loop.
+// Packets that wait for their port's loop.
 class LoopbackFabric::Inbox final {
  public:
   Inbox(base::EventLoop& loop, Port::Receiver receiver, uint64_t max_bytes)
@@ -113,7 +113,6 @@ class LoopbackFabric::Inbox final {
   std::unique_ptr<base::Signal> signal_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Maps addresses to inboxes, and groups to members.
 class LoopbackFabric::Exchange final {
  public:
   bool Add(const Address& address, std::shared_ptr<Inbox> inbox) {
@@ -188,7 +187,7 @@ class LoopbackFabric::LoopbackPort final : public Port {
   uint64_t receive_window() const override { return options_.receive_window; }
 
  private:
-  // The packets are all for one peer, or one group.
+  // All are for one peer, or one group.
   void Pass(absl::Span<const Packet> packets) {
     const Address& peer = packets[0].peer;
     if (peer.is_multicast()) {

@@ -1,8 +1,7 @@
-// LoopbackFabric joins software NICs of one process: in order, without loss, each NIC on any
-// loop and thread.
+// LoopbackFabric joins software NICs of one process: in order, without loss, each NIC on any loop
+// and thread.
 //
-// A batch is copied once for each port that gets it, into reused memory, and wakes the receiver
-// once.
+// A batch is copied once for each port, into reused memory, and wakes the receiver once.
 // Thread rule: Open from any thread; a port from the thread of its loop. The fabric may be dropped
 // before its ports.
 #pragma once

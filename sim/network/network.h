@@ -1,8 +1,8 @@
 // Network is the world of a simulated cluster: virtual time, a fabric in it, and faults of packets
 // on the way.
 //
-// Nodes are written against it, so the same cluster lives on the seeded fabric (sim_network.h), on
-// switches and cables (switched_network.h), and in ns-3's time.
+// It may be the seeded fabric (sim_network.h), switches and cables (switched_network.h), or in
+// ns-3's time.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace tokamak::sim {
 struct NetworkOptions {
   uint64_t seed = 1;
   LinkOptions link;  // between any two addresses
-  // The most hosts that can be plugged in, at 10.0.RAIL.1 and up, if there are switches.
+  // At 10.0.RAIL.1 and up, if there are switches.
   uint32_t hosts = 16;
   uint32_t rails = 1;
 };
@@ -33,7 +33,7 @@ class Network {
   virtual VirtualTime& time() = 0;
   virtual verbs::soft::Fabric& fabric() = 0;
 
-  // Cuts this direction, also for packets in flight.
+  // Cuts one direction, also for packets in flight.
   virtual void Cut(const verbs::Address& from, const verbs::Address& to) = 0;
   virtual void Mend(const verbs::Address& from, const verbs::Address& to) = 0;
   // Separates these addresses from all others; a second call replaces the first.
@@ -43,7 +43,7 @@ class Network {
 
   // Takes effect now, for all packets. If all share cables, only the losses count.
   virtual void SetAllLinks(const LinkOptions& options) = 0;
-  // Returns whether each direction between two addresses is a link of its own. SetLink needs that.
+  // Returns whether each direction between two addresses is a link of its own, as SetLink needs.
   virtual bool has_links() const = 0;
   virtual void SetLink(const verbs::Address& from, const verbs::Address& to, const LinkOptions& options) = 0;
 };

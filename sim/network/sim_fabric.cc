@@ -24,7 +24,7 @@ uint32_t WireBytes(const Packet& packet) {
   return kFrameBytes + (packet.peer.is_ipv4() ? 20 : 40) + verbs::soft::DatagramLength(packet);
 }
 
-// Draws on a link depend on its two ends, not on the order in which links are first used.
+// Draws on a link depend on its two ends, not on the order of first use.
 uint64_t StreamOf(const Address& from, const Address& to) {
   uint64_t hash = 0xcbf29ce484222325;
   const auto fold = [&hash](uint8_t byte) { hash = (hash ^ byte) * 0x100000001b3; };

@@ -2,16 +2,15 @@
 // reorders and damages packets, and can be cut in parts.
 //
 // Each ordered pair of addresses is a link with options, a bandwidth and a Random stream of its
-// own, so events on one link do not depend on the traffic of another. It has no switch and no
-// congestion between links: that is sim/fabric. A packet to a multicast group takes the link to
-// each member.
+// own, independent of other links; switches and congestion are sim/fabric's. A packet to a
+// multicast group takes the link to each member.
 //
 // Packets fly on the network's own loop and arrive at the port that has the address then, also
-// after a restart, as on a real network. Packets that arrive while a NIC's processor is busy wait
-// in its receive buffer and are handed over in one batch.
+// after a restart. While a NIC's processor is busy they wait in its receive buffer, to be handed
+// over in one batch.
 //
-// Law: the same calls with the same seed give the same packets at the same times. A payload is
-// copied during Send.
+// Law: the same calls with the same seed give the same packets at the same times.
+// Law: a payload is copied during Send.
 // Law: a delivered packet was sent; it is delivered at most twice, if duplication is asked for.
 #pragma once
 
@@ -36,10 +35,10 @@
 namespace tokamak::sim {
 
 struct LinkOptions {
-  base::Duration latency = base::Microseconds(2);  // of every packet, after its last byte has left
+  base::Duration latency = base::Microseconds(2);  // after the last byte has left
   base::Duration jitter;                           // up to this much more, in order
   int64_t picoseconds_per_byte = 0;                // 80: 100 Gb/s; 0: no bound
-  uint64_t queue_bytes = 0;                        // bytes that wait to leave, the rest is dropped; 0: no bound
+  uint64_t queue_bytes = 0;                        // that wait to leave, the rest is dropped; 0: no bound
   // Probabilities, for each packet.
   double loss = 0;
   double duplicate = 0;
@@ -49,7 +48,7 @@ struct LinkOptions {
 };
 
 struct SimFabricOptions {
-  LinkOptions link;                   // of links without options of their own
+  LinkOptions link;                   // default
   uint32_t max_mtu = verbs::kMaxMtu;  // of every port
   uint64_t receive_buffer = 8 << 20;  // bytes that wait at a port, the rest is dropped; half is receive_window()
 };
@@ -63,34 +62,31 @@ struct SimFabricCounters {
   uint64_t corrupted = 0;
   uint64_t delivered = 0;
   uint64_t lost = 0;            // by chance
-  uint64_t dropped_cut = 0;     // cut, when it left or when it should have arrived
+  uint64_t dropped_cut = 0;     // cut at departure or arrival
   uint64_t dropped_queue = 0;   // link full
   uint64_t dropped_buffer = 0;  // receiver full
   uint64_t dropped_nobody = 0;  // nobody had the address, or it had left the group
 };
 
-// An address with port 0 is opened at RoCE's 4791. A packet to port 0 goes to the port that its
-// sender has.
+// Port 0 is opened at RoCE's 4791; as a destination it is the sender's own port.
 class SimFabric final : public verbs::soft::Fabric {
  public:
   using Address = verbs::Address;
 
-  // `loop` is the network's own (it shares no processor with a node). Drops are recorded in
-  // `trace`: node is the sender's number in order of opening. Both must outlive the fabric, and the
-  // fabric its ports.
+  // `loop` is the network's own. Drops are recorded in `trace`: node is the sender's number in
+  // order of opening. Both must outlive the fabric, and the fabric its ports.
   SimFabric(base::EventLoop& loop, uint64_t seed, const SimFabricOptions& options, base::Trace& trace);
   ~SimFabric() override;
 
   absl::StatusOr<std::unique_ptr<verbs::soft::Port>> Open(base::EventLoop& loop, const Address& address,
                                                           verbs::soft::PortCallbacks callbacks) override;
 
-  // Sets the options of packets sent in this direction from now on. Packets in flight go on as they
-  // were.
+  // Takes effect for later packets in this direction.
   void SetLink(const Address& from, const Address& to, const LinkOptions& options);
-  // Sets the options of all links, also of those with options of their own.
+  // Takes effect also for links with options of their own.
   void SetAllLinks(const LinkOptions& options);
 
-  // Cuts this direction, also for packets in flight.
+  // Cuts one direction, also for packets in flight.
   void Cut(const Address& from, const Address& to);
   void Mend(const Address& from, const Address& to);
 
@@ -117,7 +113,7 @@ class SimFabric final : public verbs::soft::Fabric {
     bool cut = false;
   };
 
-  // A packet on its way, or in a port's receive buffer; reused.
+  // On its way, or in a port's receive buffer; reused.
   struct Flight {
     verbs::soft::Packet packet;
     std::vector<uint8_t> payload;

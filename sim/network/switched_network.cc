@@ -10,8 +10,8 @@
 namespace tokamak::sim {
 namespace {
 
-constexpr uint64_t kFastest = 400'000'000'000;  // bits per second, where no bound is asked for
-constexpr uint32_t kMostHosts = 250;            // each has an address 10.0.RAIL.N
+constexpr uint64_t kFastest = 400'000'000'000;  // bits per second, without a bound
+constexpr uint32_t kMostHosts = 250;            // addresses 10.0.RAIL.N
 
 // Returns a switch with memory for what may come after each pause frame, at any length of the
 // cables.
@@ -61,7 +61,7 @@ SwitchedNetwork::SwitchedNetwork(std::unique_ptr<VirtualTime> time, const Networ
   SetAllLinks(options.link);
 }
 
-// Losses are on the way from the switch, so each packet is at risk once.
+// Losses are on the way from the switch: each packet is at risk once.
 void SwitchedNetwork::SetAllLinks(const LinkOptions& options) {
   LossOptions loss;
   loss.rate = options.loss;

@@ -14,7 +14,7 @@ namespace tokamak::sim {
 
 class SwitchedNetwork final : public Network {
  public:
-  // Takes latency, rate and losses of `options.link`: what two cables and a switch can have.
+  // Takes latency, rate and losses of `options.link`.
   SwitchedNetwork(std::unique_ptr<VirtualTime> time, const NetworkOptions& options);
 
   VirtualTime& time() override { return *time_; }

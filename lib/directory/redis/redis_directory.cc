@@ -20,12 +20,11 @@
 namespace tokamak::directory::redis {
 namespace {
 
-// Bounds of the cleaning in one Join: lives looked at, and objects of an ended life.
+// Lives, and objects of an ended life, in one Join.
 constexpr size_t kLivesPerCleaning = 16;
 constexpr size_t kObjectsPerCleaning = 256;
 constexpr base::Duration kLoadDeadline = base::Seconds(5);
 
-// Streams of random numbers.
 enum RandomStream : uint64_t { kCalls, kSubscriptions, kSentinels };
 
 // As text these compare as the numbers do.
@@ -83,8 +82,7 @@ absl::Status CheckPrefix(const std::string& prefix) {
     return absl::InvalidArgumentError(
         absl::StrCat("prefix \"", prefix, "\": it is written as a node's name: ", status.message()));
   }
-  // With the prefixes "a" and "a:node", one's node "x" and the other's key "x" would be the same
-  // key.
+  // With the prefixes "a" and "a:node", node "x" of one and key "x" of the other would meet.
   if (!absl::StrContains(prefix, ':')) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("prefix \"", prefix, "\": a colon ends the prefix of a key: write a dash instead"));
@@ -173,7 +171,7 @@ std::unique_ptr<ServerConnection> RedisDirectory::MakeConnection(uint64_t stream
                                             std::move(began));
 }
 
-// This may be another server, which does not know the scripts.
+// This may be another server, without the scripts.
 void RedisDirectory::Began() {
   for (Script& script : scripts_) Load(script);
   meeting_ = Run(kMeetStep, {}, kLoadDeadline, [](const auto&) {});  // Join does it, too
@@ -190,15 +188,15 @@ void RedisDirectory::Load(Script& script) {
                                             });
 }
 
-// If an operator made the server forget its scripts, one call fails: sending it again now would
-// change the order of calls.
+// If the server forgot its scripts, one call fails: repeating it now would change the order of
+// calls.
 base::Pending RedisDirectory::Run(Step step, std::vector<std::string> arguments, base::Duration deadline,
                                   ServerConnection::Callback done) {
   Script& script = scripts_[step];
   Command command = {"EVALSHA", script.digest};
   if (script.digest.empty()) {
     command = {"EVAL", script.text};
-    if (!script.is_loading) Load(script);  // a load may have failed while the server read its snapshot
+    if (!script.is_loading) Load(script);  // it may have failed during the snapshot's reading
   }
   // The servers of a Redis Cluster choose by a key.
   const bool in_cluster = options_.target.kind == Target::Kind::kCluster;
@@ -224,7 +222,6 @@ base::Pending RedisDirectory::RunConfirmed(Step step, std::vector<std::string> a
   if (!finder_->needs_confirmation()) return Run(step, std::move(arguments), deadline, std::move(done));
   auto handle = std::make_unique<ConfirmedCall>();
   ConfirmedCall* const call = handle.get();
-  // Returns the server of the attempt that the call belongs to.
   const auto asked = [this, attempt = connection_->attempts()]() -> std::optional<Place> {
     return connection_->attempts() == attempt ? connection_->place() : std::nullopt;
   };

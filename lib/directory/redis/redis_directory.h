@@ -1,15 +1,11 @@
 // RedisDirectory keeps the directory in a Redis server, for clusters that have one: it survives any
 // node of ours.
 //
-// Every step is one Lua script, so the server runs it atomically (scripts.h; docs/directory.md
-// draws the keys). Lease and grace are the time to live of two keys of a node. Waits are woken
-// through a channel (waiting.h). A restarted server may have lost announcements, those since its
-// last snapshot or all: the next Join of each node enters it anew, so that it announces everything
-// again. A server that evicts keys, or an operator who removes some, makes the directory forget:
-// Verify finds the losses, and the log names the remedy. A failover to a replica is a restart: the
-// new master may lack what the old one had accepted last. A replaced master must not renew a node's
-// lease, or report an object as deleted: both are reported only once the Finder has confirmed the
-// master (finder.h, docs/redis.md).
+// Every step is one atomic Lua script (scripts.h; docs/directory.md draws the keys). A restarted
+// server, or a replica after a failover, may lack what was accepted last: the next Join of each
+// node enters it anew, so that it announces everything again. Lost keys are found by Verify. A
+// replaced master must not renew a lease, or report an object as deleted: both count only once the
+// Finder has confirmed the master (docs/redis.md).
 // Thread rule: its loop.
 #pragma once
 
@@ -41,26 +37,23 @@ struct Options {
   Credentials sentinel;          // of the Sentinels
   TlsOptions tls;                // if the target asks for TLS
   ConnectionOptions connection;  // except credentials and database
-  // Prefix of all keys, different for each cluster on a server. Valid as a node's name, without
-  // colons.
+  // Prefix of all keys, different for each cluster on a server: as a node's name, without colons.
   std::string prefix = "tokamak";
-  base::Random random = base::Random(0);  // another for each node, so that they do not reconnect all at once
+  base::Random random = base::Random(0);  // other for each node, to spread reconnects
 
-  // Time after a server's start for which it cannot know who holds what, since there may have been
-  // one before.
+  // After a server's start, while it cannot know who holds what.
   base::Duration recovery = base::Seconds(10);
 
-  size_t tombstones = kMaxTombstones;  // at least 1; the same for all clients of a server
+  size_t tombstones = kMaxTombstones;  // at least 1; the same for all clients
 };
 
 class RedisDirectory final : public Directory {
  public:
-  // kInvalidArgument: the prefix is malformed, or a file for TLS is wrong. kFailedPrecondition: a
-  // password's file cannot be read.
+  // kInvalidArgument: the prefix, or a file for TLS. kFailedPrecondition: a password's file cannot
+  // be read.
   static absl::Status Check(const Options& options);
 
-  // Connects in the background, now and whenever the connection is lost. `loop` must outlive it.
-  // Errors as Check.
+  // Connects in the background, again after each loss. `loop` must outlive it. Errors as Check.
   static absl::StatusOr<std::unique_ptr<RedisDirectory>> Open(os::EpollLoop& loop, const Options& options);
 
   base::Pending Join(const JoinRequest& request, base::Duration deadline, JoinCallback done) override;
@@ -108,7 +101,7 @@ class RedisDirectory final : public Directory {
   void Load(Script& script);
   base::Pending Run(Step step, std::vector<std::string> arguments, base::Duration deadline,
                     ServerConnection::Callback done);
-  // Runs a step, and has the Finder confirm that the server which answered is still the master.
+  // Runs a step, which counts once the Finder has confirmed its server as the master.
   base::Pending RunConfirmed(Step step, std::vector<std::string> arguments, base::Duration deadline,
                              ServerConnection::Callback done);
   base::Pending Ask(const LocateRequest& request, LocateCallback done);
@@ -117,7 +110,7 @@ class RedisDirectory final : public Directory {
 
   os::EpollLoop& loop_;
   const Options options_;
-  const std::string prefix_;  // of all keys, hash tag included
+  const std::string prefix_;  // hash tag included
   base::Answers answers_;
   std::array<Script, kSteps> scripts_;
   base::Pending meeting_;

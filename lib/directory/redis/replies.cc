@@ -29,7 +29,7 @@ bool IsNumber(const Reply& reply, uint64_t* number) {
   return reply.kind == Kind::kText && absl::SimpleAtoi(reply.text, number);
 }
 
-// True for a number up to a day: no lease and grace are longer.
+// No lease and grace are longer than a day.
 bool IsMilliseconds(const Reply& reply, base::Duration* duration) {
   constexpr int64_t kMost = 86'400'000;
   if (reply.kind != Kind::kInteger || reply.integer < 0 || reply.integer > kMost) return false;
@@ -222,7 +222,7 @@ absl::StatusOr<std::vector<RosterEntry>> ToRoster(const absl::StatusOr<Reply>& r
   for (const Reply& element : reply->elements) {
     absl::StatusOr<RosterEntry> entry = ToRosterEntry(element);
     if (roster.size() == kMaxNodes) return Malformed();
-    // An entry overwritten by others is replaced when its node renews the lease.
+    // Overwritten by others, until its node renews the lease.
     if (entry.ok()) roster.push_back(*std::move(entry));
   }
   std::sort(roster.begin(), roster.end(),

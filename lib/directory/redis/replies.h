@@ -15,14 +15,13 @@ namespace tokamak::directory::redis {
 
 absl::StatusOr<JoinReply> ToJoined(const absl::StatusOr<Reply>& reply, const NodeId& node);
 absl::StatusOr<UpdateStatuses> ToUpdated(const absl::StatusOr<Reply>& reply, const NodeId& node, size_t count);
-// `key` is the key of the object `id` at the server, for errors. A name that is not the object's,
-// written by somebody else, counts as none.
+// `key`: the object's at the server, for errors. Another object's name counts as none.
 absl::StatusOr<LocatedObject> ToObject(const absl::StatusOr<Reply>& reply, const base::ObjectId& id,
                                        const NodeId& puller, const std::string& key);
 absl::StatusOr<DeleteReply> ToDeleted(const absl::StatusOr<Reply>& reply, base::Duration recovery);
 absl::StatusOr<std::vector<uint32_t>> ToVerified(const absl::StatusOr<Reply>& reply, const NodeId& node, size_t count);
 absl::StatusOr<HeldReply> ToHeld(const absl::StatusOr<Reply>& reply, const NodeId& node);
-// Leaves out nodes whose entries were overwritten by others.
+// Leaves out overwritten entries.
 absl::StatusOr<std::vector<RosterEntry>> ToRoster(const absl::StatusOr<Reply>& reply);
 
 }  // namespace tokamak::directory::redis

@@ -1,15 +1,14 @@
 // The directory's steps as Lua scripts: the server runs each as one atomic step. docs/directory.md
 // draws the keys.
 //
-// ARGV[1] is the prefix of all keys. Numbers travel as text and are compared as text (Lua's are not
-// exact beyond 2^53): sizes and generations only for equality, incarnations with leading zeros. A
-// life is "EPOCH:NODE". The bounds (most_...) are set in front of each script. Needs Redis 5 or
-// later. In a Redis Cluster the prefix is a hash tag, so all keys are in one slot.
+// ARGV[1] is the prefix of all keys, in a Redis Cluster a hash tag: all keys are in one slot.
+// Numbers are text (Lua's are not exact beyond 2^53); incarnations have leading zeros. A life is
+// "EPOCH:NODE". Bounds (most_...) are set in front. Needs Redis 5.
 #pragma once
 
 namespace tokamak::directory::redis {
 
-// Functions shared by all scripts.
+// Shared by all scripts.
 constexpr char kCommon[] = R"lua(
 local prefix = ARGV[1]
 local function Key(...) return prefix .. ':' .. table.concat({...}, ':') end
@@ -234,14 +233,13 @@ local function Confirm(hex, g, life)
 end
 )lua";
 
-// Goes in front of the first write in a Redis Cluster. While the slot is being moved to another
-// server, its keys are on two of them, and a script that meets an absent one ends in the middle.
-// This key never exists, so the script fails on it first.
+// In front of the first write in a Redis Cluster. While the slot moves to another server, a script
+// that meets an absent key ends in the middle: on this one, which never exists, it fails first.
 constexpr char kInCluster[] = R"lua(
 call('EXISTS', Key('nothing'))
 )lua";
 
-// Functions for Meet and Join; `recovery_ms` is set in front.
+// `recovery_ms` is set in front.
 constexpr char kMeeting[] = R"lua(
 local recovery = Key('recovery')
 local function EndOfRecovery() return string.format('%.0f', tonumber(Now()) + 1000 * recovery_ms) end
@@ -262,8 +260,8 @@ local function MeetServer()
 end
 )lua";
 
-// -> nothing. Runs first on each connection: otherwise what is accepted before the server is known
-// to be new would not count as such.
+// -> nothing. First on each connection: what is accepted before the server is known to be new would
+// not count as such.
 constexpr char kMeet[] = R"lua(
 GoOnWithoutMemory()
 MeetServer()

@@ -44,7 +44,6 @@ void Subscriptions::Remove(const std::string& name) {
   }
 }
 
-// Takes the next step towards the wanted state, if no step is under way.
 void Subscriptions::TakeNextStep(const std::string& name, Channel& channel) {
   if (channel.wanted && channel.state == State::kWanted) {
     if (Send("SUBSCRIBE", name, channel)) channel.state = State::kSubscribing;
@@ -91,8 +90,8 @@ void Subscriptions::Heard(const Reply& reply) {
     channel.state = State::kWanted;
     channel.deadline.Cancel();
     TakeNextStep(name, channel);
-  }                                       // may change the channels
-  if (ask && channel.wanted) ask_(name);  // may change the channels
+  }  // may change the channels
+  if (ask && channel.wanted) ask_(name);
 }
 
 }  // namespace tokamak::directory::redis

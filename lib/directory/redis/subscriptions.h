@@ -1,9 +1,8 @@
 // Subscriptions listens to channels over a connection of its own, and subscribes again after that
 // was lost.
 //
-// `ask` runs for each message on a channel, and whenever a subscription has begun (again): earlier
-// messages were missed, so it is time to ask. A server that does not answer a PING is left: an idle
-// connection to a dead server looks like one without messages.
+// `ask` runs for each message on a channel, and whenever a subscription has begun (again), as
+// earlier messages were missed. A server that does not answer a PING is left.
 // Law: at most one command for a channel is under way, so that its reply is known by its channel.
 // Thread rule: its loop.
 #pragma once
@@ -21,15 +20,15 @@ class Subscriptions final {
  public:
   static constexpr base::Duration kPingEvery = base::Seconds(5);
 
-  // `anchor` is a permanent channel: `ask` runs for its messages, but not for its subscriptions.
-  // `loop` and everything that `connect` needs must outlive it.
+  // `anchor`: a permanent channel, whose subscriptions do not run `ask`. `loop` and what `connect`
+  // needs must outlive it.
   Subscriptions(base::EventLoop& loop, const MakeConnection& connect, const std::string& anchor,
                 std::function<void(const std::string& channel)> ask);
 
   void Add(const std::string& channel);
   void Remove(const std::string& channel);
 
-  // Channels that are not yet, or no longer, at rest count too.
+  // Counts channels not at rest too.
   size_t channels() const { return channels_.size(); }
 
  private:

@@ -7,9 +7,9 @@
 namespace tokamak::directory::redis {
 namespace {
 
-// Deadline of one question of a waiter.
+// Limit of one question.
 constexpr base::Duration kQuestionDeadline = base::Seconds(2);
-// Delay until the next question after one without an answer, and after silence, in case an
+// Delays of the next question: after one without an answer, and after silence, in case an
 // announcement was lost.
 constexpr base::Duration kAfterTrouble = base::Milliseconds(100);
 constexpr base::Duration kAfterSilence = base::Seconds(30);

@@ -1,13 +1,11 @@
 // Waiting answers those who wait for objects to appear in Redis: it listens for announcements and
 // asks when there is one.
 //
-// A waiter's object is asked for at once, then after a subscription has begun, and then at each
-// announcement, which is only a hint to ask. The waiters of one object and one puller share one
-// question at a time; all waiters of one object share a subscription, which ends with the last of
-// them. While the server is out of reach, questions are retried.
-// Fairness: questions are put in the order in which they came up, and at most kMaxQuestions are
-// under way, so that other calls find room on the connection.
-// Bounds: kMaxWaiting wait at once (kResourceExhausted).
+// An object is asked for at once, after a subscription has begun, at each announcement, which is
+// only a hint, and again while the server is out of reach. The waiters of one object and puller
+// share one question at a time; those of one object a subscription, which ends with the last.
+// Fairness: at most kMaxQuestions are under way, in order, so that other calls find room.
+// Bounds: kMaxWaiting (kResourceExhausted).
 // Thread rule: its loop.
 #pragma once
 
@@ -35,7 +33,7 @@ class Waiting final {
 
   using Ask = std::function<base::Pending(const LocateRequest& request, Directory::LocateCallback done)>;
 
-  // `loop` and everything that `ask` and `connect` need must outlive it.
+  // `loop` and what `ask` and `connect` need must outlive it.
   Waiting(base::EventLoop& loop, const MakeConnection& connect, const std::string& prefix, Ask ask);
   ~Waiting();
   Waiting(const Waiting&) = delete;
@@ -49,20 +47,20 @@ class Waiting final {
 
  private:
   struct Object;
-  // One Locate. On the list of its object until it is being answered or dropped.
+  // A Locate, on its object's list until answered or dropped.
   struct Waiter final : base::Handle {
     ~Waiter() override;
 
-    Waiting* waiting = nullptr;  // null: it is being answered
+    Waiting* waiting = nullptr;  // null: being answered
     Object* object = nullptr;
     Directory::LocateCallback done;
     base::Timer wait;
     base::Timer deadline;
-    bool last_chance = false;  // true if the wait is over: the next answer decides
+    bool last_chance = false;  // the wait is over: the next answer decides
     base::Pending answer;
     base::Link<Waiter> link;
   };
-  // The question shared by waiters. Ends with the last of them.
+  // Question shared by waiters; ends with the last.
   struct Object {
     enum class State : uint8_t { kIdle, kQueued, kAsked };
 
@@ -70,7 +68,7 @@ class Waiting final {
     LocateRequest question;
     base::IntrusiveList<Waiter, &Waiter::link> waiters;
     State state = State::kIdle;
-    bool ask_again = false;  // true if something happened since the question was put
+    bool ask_again = false;  // something happened since it was put
     absl::Status trouble;    // of the last question
     base::Pending asked;
     base::Timer next_question;
@@ -90,13 +88,13 @@ class Waiting final {
 
   base::EventLoop& loop_;
   const std::string prefix_;
-  const std::string awake_;  // the channel for the return of silent nodes
+  const std::string awake_;  // for the return of silent nodes
   const Ask ask_;
   size_t waiting_ = 0;
   size_t questions_ = 0;  // under way
   std::map<Key, Object> objects_;
   base::IntrusiveList<Object, &Object::link> queue_;  // to be asked for
-  base::Timer pause_;                                 // armed after an error: no questions for a moment
+  base::Timer pause_;                                 // armed after an error: no questions
   Subscriptions subscriptions_;
   base::Answers answers_;
 };

@@ -80,7 +80,6 @@ void Locates::SendWaiting() {
 
 void Locates::Send(Call& call) {
   call.overdue.Cancel();
-  // Dropped Locates are not sent.
   auto& asked = call.asked;
   asked.erase(std::remove(asked.begin(), asked.end(), nullptr), asked.end());
   base::Writer request = BeginRequest(RequestKind::kLocate);
@@ -120,7 +119,7 @@ void Locates::Drop(Locating& locating) {
   if (!waiting_.empty() && !sending_.armed()) sending_ = loop_.Post([this] { SendWaiting(); });
 }
 
-// Each answer may drop other Locates, or all of this.
+// May drop other Locates, or all of this.
 void Locates::OnReply(const Call& ended, const absl::Status& status, base::Reader& reader) {
   const std::unique_ptr<Call> call = Take(ended);
   const base::Lifetime::Watch gone = lifetime_.Watched();

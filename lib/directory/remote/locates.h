@@ -1,9 +1,9 @@
 // Locates sends the Locates of one node that do not wait to the server in batches: those of one
 // task, or that come before the next, go in one request.
 //
-// A reply answers the first of them, as many as it has room for; the rest is sent again at once.
-// All of a request have one puller and one deadline.
-// Bound: kMaxWaitsOfPeer Locates are under way, in kMaxCalls requests; later ones gather meanwhile.
+// A reply answers as many as it has room for; the rest is sent again at once. A request has one
+// puller and one deadline.
+// Bound: kMaxWaitsOfPeer Locates, in kMaxCalls requests; later ones gather meanwhile.
 // Thread rule: the loop of the Caller.
 #pragma once
 
@@ -32,7 +32,7 @@ class Locates final {
   using Read = std::function<void(const absl::Status&, base::Reader&)>;
   using Ask = std::function<base::Pending(const base::Writer& request, base::Duration deadline, Read read)>;
 
-  // `loop` must outlive it. Requests have at most `max_request` bytes.
+  // `loop` must outlive it. `max_request`: bytes.
   Locates(base::EventLoop& loop, size_t max_request, Ask ask);
   Locates(const Locates&) = delete;
   Locates& operator=(const Locates&) = delete;
@@ -41,7 +41,7 @@ class Locates final {
   // See Directory::Locate; its wait is zero.
   [[nodiscard]] base::Pending Locate(const LocateRequest& request, Directory::LocateCallback done);
 
-  // Sends unsent Locates, as far as the bounds allow, so that later requests come after them.
+  // Sends them, as far as the bounds allow, ahead of later requests.
   void Flush();
 
  private:
@@ -51,21 +51,20 @@ class Locates final {
       if (locates != nullptr) locates->Drop(*this);
     }
 
-    Locates* locates = nullptr;  // null when it was answered
+    Locates* locates = nullptr;  // null: answered
     base::ObjectId id;
     bool may_bring = false;
     Directory::LocateCallback done;
     Call* call = nullptr;
     size_t place = 0;  // in the call
   };
-  // One request.
   struct Call {
     NodeId puller;
     base::Time deadline;
     absl::InlinedVector<Locating*, 1> asked;  // null: dropped
-    size_t live = 0;                          // of them not dropped
+    size_t live = 0;                          // not dropped
     base::Pending under_way;                  // null: not sent yet
-    base::Timer overdue;                      // while it waits to be sent
+    base::Timer overdue;                      // while unsent
   };
 
   void Add(Locating& locating, const NodeId& puller, base::Time deadline);
@@ -83,9 +82,9 @@ class Locates final {
   base::Answers answers_;
   size_t under_way_ = 0;
   std::vector<std::unique_ptr<Call>> calls_;
-  std::deque<Call*> waiting_;  // full, and not sent yet
+  std::deque<Call*> waiting_;  // full, unsent
   size_t sent_ = 0;            // of calls_
-  Call* gathering_ = nullptr;  // not sent yet; of calls_
+  Call* gathering_ = nullptr;  // unsent; of calls_
   base::Timer flushing_;
   base::Timer sending_;
   const base::Lifetime lifetime_;

@@ -3,8 +3,8 @@
 //   request   kind 1 | kind's fields
 //   reply     status 1 | text | kind's fields if the status is OK
 //
-// All of it is untrusted on both sides. Integers are little-endian; texts have a 32-bit length
-// before them, lists a 32-bit count.
+// Untrusted on both sides. Integers are little-endian; texts and lists have a 32-bit length before
+// them.
 #pragma once
 
 #include <cstddef>
@@ -34,24 +34,24 @@ enum class RequestKind : uint8_t {
 };
 
 constexpr size_t kMaxStatusText = 512;   // bytes; longer texts are cut
-constexpr size_t kMaxLocated = 64;       // objects in one request
-constexpr size_t kMaxLocatedText = 128;  // bytes of each one's status
-constexpr size_t kMaxWatched = 512;      // watches that one request begins, and that it ends
+constexpr size_t kMaxLocated = 64;       // in one request
+constexpr size_t kMaxLocatedText = 128;  // of each one's status
+constexpr size_t kMaxWatched = 512;      // begun, and ended, by one request
 
-// The longest time for which a poll is held, so that a dead server is noticed.
+// Longest poll, to notice a dead server.
 constexpr base::Duration kPollTurn = base::Seconds(20);
 
-// Names a session of watches: an asker has one at a time, the one with the highest number.
+// A session of watches: an asker's only session is that with the highest number.
 struct SessionName {
   uint64_t asker = 0;  // drawn at random
   uint64_t number = 0;
 };
 
 struct WatchRequest {
-  uint64_t number = 0;  // unique in its session; a later one with the same number takes its place
+  uint64_t number = 0;  // in the session; a later one replaces it
   base::ObjectId id;
-  bool pulls = false;  // true if the request's puller is to be entered as coming
-  bool once = false;   // true if to be answered at once, in any case
+  bool pulls = false;  // enter the request's puller as coming
+  bool once = false;   // answer at once, in any case
 };
 
 struct WatchResult {
@@ -76,17 +76,14 @@ void WriteUpdate(base::Writer& writer, const Update& update);
 // Returns false if it is no valid update.
 bool ReadUpdate(base::Reader& reader, Update* update);
 
-// Read: the object `id`, or null if it is no longer wanted. A name that is not its own counts as
-// none.
+// `id`: the object read, or null if no longer wanted. Another's name counts as none.
 void WriteObject(base::Writer& writer, const LocatedObject& object);
 LocatedObject ReadObject(base::Reader& reader, const base::ObjectId* id);
 
-// The answer to one Locate: an object, perhaps with its contents. Reading: the contents lie in
-// `reader`'s bytes, `id` as above; MalformedReply if no honest server sends this.
+// Contents lie in `reader`'s bytes; `id` as above; MalformedReply if no honest server sends this.
 void WriteLocated(base::Writer& writer, const absl::StatusOr<LocatedObject>& object);
 absl::StatusOr<LocatedObject> ReadLocated(base::Reader& reader, const base::ObjectId* id);
 
-// True if it names a content and a holder, as an object that was found does.
 inline bool IsFound(const LocatedObject& object) {
   return object.generation != base::kNoGeneration && !object.holders.empty();
 }
@@ -101,12 +98,12 @@ void WriteWatch(base::Writer& writer, const WatchRequest& watch);
 // Returns false if it is no valid watch.
 bool ReadWatch(base::Reader& reader, WatchRequest* watch);
 
-// Writes at most `most_text` bytes of its text.
+// `most_text`: bytes.
 void WriteStatus(base::Writer& writer, const absl::Status& status, size_t most_text = kMaxStatusText);
 // kUnavailable also if there is no status.
 absl::Status ReadStatus(base::Reader& reader);
 
-// A reply that no honest server sends.
+// No honest server sends it.
 absl::Status MalformedReply();
 
 }  // namespace tokamak::directory

@@ -149,7 +149,7 @@ base::Pending RemoteDirectory::Delete(const DeleteRequest& step, base::Duration 
   });
 }
 
-// Asks for as many versions as a request and its reply have room for, until all were looked at.
+// Asks for as many versions as fit, until all were looked at.
 class RemoteDirectory::VerifyCall final : public base::Handle {
  public:
   VerifyCall(RemoteDirectory& directory, const NodeId& node, absl::Span<const base::ObjectVersion> versions,
@@ -235,7 +235,7 @@ base::Pending RemoteDirectory::Held(const NodeId& node, const std::string& after
   });
 }
 
-// Asks for the nodes after those known already, as many as fit a reply, until there are no more.
+// Asks for the next nodes until there are no more.
 class RemoteDirectory::RosterCall final : public base::Handle {
  public:
   RosterCall(RemoteDirectory& directory, base::Duration deadline, RosterCallback done)
@@ -258,7 +258,7 @@ class RemoteDirectory::RosterCall final : public base::Handle {
                                      });
   }
 
-  // Names must rise: otherwise a reply could make us ask for ever.
+  // Names must rise: else a reply could make us ask for ever.
   absl::Status Read(base::Reader& reader, bool* more) {
     *more = reader.Integer<uint8_t>() != 0;
     const uint32_t count = reader.Integer<uint32_t>();

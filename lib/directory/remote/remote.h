@@ -1,8 +1,7 @@
 // RemoteDirectory asks another node's directory, over calls of the transport that also moves the
 // objects.
 //
-// The serving node has a DirectoryServer (server.h) before its LocalDirectory. A malformed reply
-// counts as no reply (kUnavailable). Locates that may wait are sent together, see watches.h.
+// server.h is the other end. A malformed reply counts as none (kUnavailable).
 // Thread rule: the loop of the Caller.
 #pragma once
 
@@ -27,25 +26,25 @@ namespace tokamak::directory {
 class RemoteDirectory final : public Directory {
  public:
   static constexpr size_t kMostCallsOfNode = 16;
-  static constexpr size_t kMostCalls = kMostCallsOfNode + Locates::kMaxCalls + Watches::kMaxCalls + 2;  // polls
+  static constexpr size_t kMostCalls = kMostCallsOfNode + Locates::kMaxCalls + Watches::kMaxCalls + 2;  // and polls
 
-  // `loop` and `caller` must outlive it. `server` is the address of the serving node's first
-  // engine. Without a port it is unknown yet, and calls fail (kUnavailable). `random` draws our
-  // name at the server, so each asker needs another stream.
+  // `loop` and `caller` must outlive it. `server`: the serving node's first engine; without a port
+  // calls fail (kUnavailable). `random` draws our name at the server: another stream for each
+  // asker.
   RemoteDirectory(base::EventLoop& loop, transport::Caller& caller, const verbs::Address& server, base::Random random)
       : RemoteDirectory(loop, caller, caller, server, random) {}
-  // The same, but Delete and Roster, which programs may request without bound, go by `programs`.
-  // All else is at most kMostCalls calls of `caller` at once, while the user has at most
-  // kMostCallsOfNode Joins, Leaves, Updates and Verifies under way.
+  // The same, but Delete and Roster, unbounded as of programs, go by `programs`; all else is at
+  // most kMostCalls calls of `caller`, while the user has at most kMostCallsOfNode Joins, Leaves,
+  // Updates and Verifies under way.
   RemoteDirectory(base::EventLoop& loop, transport::Caller& caller, transport::Caller& programs,
                   const verbs::Address& server, base::Random random);
   RemoteDirectory(const RemoteDirectory&) = delete;
   RemoteDirectory& operator=(const RemoteDirectory&) = delete;
 
-  // Sends calls from now on to this address of the server.
+  // Takes effect for later calls.
   void MoveTo(const verbs::Address& server) { server_ = server; }
 
-  // True if the last call that has ended had no answer.
+  // True if the last call to end had no answer.
   bool unanswered() const { return unanswered_; }
 
   base::Pending Join(const JoinRequest& request, base::Duration deadline, JoinCallback done) override;
@@ -63,8 +62,7 @@ class RemoteDirectory final : public Directory {
   class RosterCall;
   class VerifyCall;
 
-  // `read` gets the status and, if it is OK, the rest of the reply. Waiting Locates and watches are
-  // sent first.
+  // `read` gets the status and, if OK, the rest of the reply. Waiting Locates and watches go first.
   template <typename Read>
   base::Pending Ask(const base::Writer& request, base::Duration deadline, Read read);
   template <typename Read>

@@ -12,18 +12,18 @@ namespace tokamak::directory {
 
 namespace {
 
-// Deadline of calls of the local directory, which answers at once.
+// The local directory answers at once.
 constexpr base::Duration kLocalDeadline = base::Seconds(5);
 constexpr base::Duration kMaxLease = base::Seconds(3600);  // and grace
 
-// Bytes: of a reply, beside a list; of a name and of a version in a list; of an object, beside its
-// name and its holders.
+// Bytes of a reply, beside a list; of a name and a version in a list; of an object, beside its name
+// and holders.
 constexpr size_t kReplyOverhead = 32;
-constexpr size_t kRosterPage = 256;  // the most nodes in one reply
+constexpr size_t kRosterPage = 256;  // nodes in one reply
 constexpr size_t kNameRoom = sizeof(uint32_t) + kMaxNodeName;
 constexpr size_t kMarkRoom = 2 * (sizeof(uint32_t) + kMaxMark);  // and as_of
 constexpr size_t kVersionRoom = base::ObjectId::kSize + sizeof(uint64_t);
-constexpr size_t kObjectOverhead = 48;  // with its status and the lengths of its name and contents
+constexpr size_t kObjectOverhead = 48;  // with status and lengths of name and contents
 constexpr size_t kStatusRoom = kMaxLocatedText + 5;
 static_assert(DirectoryServer::kMinReply >
                   kReplyOverhead + kObjectOverhead + base::ObjectName::kMaxSize + 2 * kNameRoom,
@@ -43,7 +43,6 @@ base::Pending Refuse(const transport::Reply& reply) {
   return ReplyStatus(reply, absl::InvalidArgumentError("the request to the directory is malformed"));
 }
 
-// Replies with the status, and with the output of `write` if the result is OK.
 template <typename Result, typename Write>
 void ReplyResult(const transport::Reply& reply, const absl::StatusOr<Result>& result, const Write& write) {
   base::Writer writer;
@@ -146,8 +145,8 @@ void DirectoryServer::BringFrom(NodeId self, Contents contents) {
   contents_ = std::move(contents);
 }
 
-// Locates as many objects as the reply has room for; the asker comes back with the rest. Holders
-// that do not fit are left out: one is enough, and others come next time.
+// Locates as many as fit the reply; the asker comes back with the rest. Holders that do not fit are
+// left out: one is enough.
 base::Pending DirectoryServer::HandleLocate(base::Reader& reader, const transport::Reply& reply) {
   const NodeId puller = reader.Text(kMaxNodeName);
   absl::InlinedVector<Asked, 1> asked(reader.Count(kMaxLocated, base::ObjectId::kSize + 1));
@@ -184,7 +183,7 @@ base::Pending DirectoryServer::HandleLocate(base::Reader& reader, const transpor
   return nullptr;
 }
 
-// True for a small object of this node: bringing it costs less than another request for it.
+// True for a small object of this node: cheaper than another request.
 bool DirectoryServer::MayBring(const LocatedObject& object) const {
   return contents_ != nullptr && IsSmallEnoughToBring(object.data_size, object.metadata_size) &&
          std::find(object.holders.begin(), object.holders.end(), self_) != object.holders.end();
@@ -216,7 +215,7 @@ base::Pending DirectoryServer::HandleDelete(base::Reader& reader, transport::Rep
                            });
 }
 
-// Looks at as many as the reply has room for; the asker comes back with the rest.
+// Looks at as many as fit the reply; the asker comes back with the rest.
 base::Pending DirectoryServer::HandleVerify(base::Reader& reader, transport::Reply reply) {
   const NodeId node = reader.Text(kMaxNodeName);
   std::vector<base::ObjectVersion> versions(reader.Count(kMaxVerified, kVersionRoom));
@@ -238,7 +237,7 @@ base::Pending DirectoryServer::HandleVerify(base::Reader& reader, transport::Rep
       });
 }
 
-// Returns as many as the reply has room for; the asker comes back for more.
+// Returns as many as fit; the asker comes back for more.
 base::Pending DirectoryServer::HandleHeld(base::Reader& reader, const transport::Reply& reply) {
   const NodeId node = reader.Text(kMaxNodeName);
   const std::string after = reader.Text(kMaxHeldCursor);
@@ -252,7 +251,7 @@ base::Pending DirectoryServer::HandleHeld(base::Reader& reader, const transport:
   return nullptr;
 }
 
-// Returns as many as fit the reply, after the given name; the asker comes back for more.
+// Returns as many as fit, after the given name; the asker comes back for more.
 base::Pending DirectoryServer::HandleRoster(base::Reader& reader, const transport::Reply& reply) {
   const NodeId after = reader.Text(kMaxNodeName);
   if (!reader.Complete()) return Refuse(reply);

@@ -1,8 +1,7 @@
 // DirectoryServer answers other nodes' directory requests from this node's own directory.
 //
-// Requests are untrusted: a malformed one gets kInvalidArgument, and bounds are the directory's
-// own. An asker's waits are kept in a session of its own (watch_session.h), which ends when it
-// begins another, or sends nothing for kSessionSilence.
+// A malformed request gets kInvalidArgument. An asker's waits are in a session (watch_session.h),
+// which ends with its next one, or after kSessionSilence.
 // Bounds: kMaxSessions, and LocalDirectory::most_waiting() watches of all hosts together; of both,
 // a host has at most as many as it leaves to others (base::FairShare).
 // Thread rule: the directory's loop.
@@ -28,19 +27,19 @@ namespace tokamak::directory {
 
 class DirectoryServer final {
  public:
-  static constexpr size_t kMinReply = 512;  // least bytes that a reply may have
+  static constexpr size_t kMinReply = 512;  // least bytes of max_reply
   static constexpr size_t kMaxSessions = kMaxNodes;
   static constexpr base::Duration kSessionSilence = base::Seconds(60);
   static_assert(kSessionSilence >= kPollTurn * 2, "who polls is not silent");
 
-  // `loop` and `directory` must outlive it. Replies have at most `max_reply` bytes.
+  // `loop` and `directory` must outlive it. `max_reply`: bytes.
   DirectoryServer(base::EventLoop& loop, LocalDirectory& directory, size_t max_reply)
       : loop_(loop), directory_(directory), max_reply_(max_reply), watched_(directory.most_waiting()) {}
   DirectoryServer(const DirectoryServer&) = delete;
   DirectoryServer& operator=(const DirectoryServer&) = delete;
 
-  // Lets answers bring the objects of `self`, the node that it runs on, which `contents` returns:
-  // data and then metadata; empty: not here. Without this they bring nothing.
+  // Lets answers bring the objects of `self`, its node. `contents` returns data and then metadata;
+  // empty: not here.
   using Contents = std::function<absl::Span<const uint8_t>(const base::ObjectVersion&)>;
   void BringFrom(NodeId self, Contents contents);
 
@@ -73,9 +72,9 @@ class DirectoryServer final {
   base::Pending HandleWatch(base::Reader& reader, transport::Reply reply);
   base::Pending HandlePoll(base::Reader& reader, transport::Reply reply);
 
-  // Returns null if it is unknown, or the asker has a later one.
+  // Null: unknown, or the asker has a later one.
   WatchSession* FindSession(const SessionName& name);
-  // Returns null if there are too many.
+  // Null: too many.
   WatchSession* BeginSession(const SessionName& name, const Host& host);
   void NoteWord(uint64_t asker, Session& session);
 

@@ -8,7 +8,7 @@ namespace tokamak::directory {
 
 namespace {
 
-// Bytes: of a reply, beside its results; of a result with an object, beside its name and holders.
+// Bytes: of a reply, beside its results; of a result, beside name and holders.
 constexpr size_t kResultsOverhead = 16;
 constexpr size_t kResultOverhead = 64;
 constexpr size_t kRoomForName = sizeof(uint32_t) + kMaxNodeName;
@@ -33,7 +33,7 @@ WatchSession::~WatchSession() {
   poll_->turn.Cancel();
 }
 
-// Counts ready_ too, which may contain ended watches.
+// ready_ may contain ended watches.
 bool WatchSession::TooMany(size_t more) const {
   return std::max(watches_.size(), ready_.size()) + more > kMaxWaitsOfPeer || !watched_.MayTake(host_, more);
 }

@@ -5,8 +5,7 @@
 //              | v  its object is not there
 //            watched until its object appears
 //
-// A reply gives an object's place at that moment, not when it appeared: an object deleted meanwhile
-// is watched again.
+// A reply gives an object's place at that moment: one deleted since it appeared is watched again.
 // Bound: kMaxWaitsOfPeer watches, and the host's share of all.
 // Thread rule: the directory's loop.
 #pragma once
@@ -28,7 +27,7 @@ namespace tokamak::directory {
 class WatchSession final {
  public:
   // `loop`, `directory` and `watched`, of which each watch takes one for `host`, must outlive it.
-  // Replies have at most `max_reply` bytes.
+  // `max_reply`: bytes.
   WatchSession(base::EventLoop& loop, LocalDirectory& directory, size_t max_reply, uint64_t number,
                base::FairShare<Host>& watched, const Host& host)
       : loop_(loop), directory_(directory), max_reply_(max_reply), number_(number), watched_(watched), host_(host) {}
@@ -38,17 +37,17 @@ class WatchSession final {
 
   uint64_t number() const { return number_; }
 
-  // Returns true if this many more would break a bound.
+  // Returns true if `more` would break a bound.
   bool TooMany(size_t more) const;
 
   void Begin(const WatchRequest& watch, const NodeId& puller);
   void End(uint64_t number) { watches_.erase(number); }
 
-  // Replies with the ready watches, as far as they fit.
+  // Replies with the ready watches that fit.
   void Answer(const transport::Reply& reply) { Tell(reply, /*even_nothing=*/true); }
 
-  // The same, but if none is ready the reply waits for one, at most for a turn. A second poll ends
-  // the first. Dropping the handle ends it without a reply.
+  // The same, but waits a turn for a ready one. A second poll ends the first; dropping the handle
+  // ends it without a reply.
   [[nodiscard]] base::Pending Poll(transport::Reply reply);
 
  private:
@@ -56,7 +55,7 @@ class WatchSession final {
     WatchRequest request;
     NodeId puller;
     base::Pending waits;
-    absl::Status refused;  // the reason why it cannot wait
+    absl::Status refused;  // why it cannot wait
     base::FairShare<Host>::Claim place;
   };
   struct HeldPoll final : base::Handle {
@@ -64,16 +63,16 @@ class WatchSession final {
       if (session != nullptr) session->poll_ = nullptr;
     }
 
-    WatchSession* session = nullptr;  // null when it has ended
+    WatchSession* session = nullptr;  // null: ended
     transport::Reply reply;
     base::Timer turn;
   };
 
   void Ready(uint64_t number);
-  // Returns false, without a reply, if no watch is ready.
+  // False, without a reply: no watch is ready.
   bool Tell(const transport::Reply& reply, bool even_nothing);
   void TellPoll(bool even_nothing);
-  // Returns false if its object is not there, and it waits on.
+  // False: its object is not there, and it waits on.
   bool Look(Watch& watch, WatchResult* result);
 
   base::EventLoop& loop_;

@@ -13,8 +13,7 @@ namespace {
 constexpr base::Duration kAnswerTime = base::Seconds(2);         // for a reply, beside the turn of a poll
 constexpr base::Duration kRetryDelay = base::Milliseconds(100);  // after a session was lost
 
-// Bytes: of a request beside the watches that it begins, with a puller and no more ends than
-// begins.
+// Bytes of a request beside the begun watches, with a puller and no more ends than begins.
 constexpr size_t kWatchOverhead = 128;
 constexpr size_t kEndedRoom = sizeof(uint64_t);
 constexpr size_t kBegunRoom = sizeof(uint64_t) + base::ObjectId::kSize + 1;
@@ -63,12 +62,11 @@ void Watches::Queue(Locating& locating) {
   FlushSoon();
 }
 
-// Sends the waits of one task, or those that come before the next, together.
+// Sends together the waits of one task, or until the next request.
 void Watches::FlushSoon() {
   if (!flushing_.armed()) flushing_ = loop_.Post([this] { SendWhatMayBe(); });
 }
 
-// Drops a wait that the server has not answered.
 void Watches::Drop(Locating& locating) {
   if (state_ == Session::kLost) must_end_ = true;
   if (locating.told) dropped_.push_back(locating.request.number);
@@ -98,7 +96,7 @@ void Watches::WaitOver(Locating& locating) {
   if (locating.told) Queue(locating);
 }
 
-// If the most requests are under way, ends all dropped waits at once by a new session.
+// With the most requests under way, ends all dropped waits at once by a new session.
 void Watches::Flush() {
   SendWhatMayBe();
   if (dropped_.empty() || outage_.armed()) return;
@@ -119,7 +117,7 @@ void Watches::SendWhatMayBe() {
   }
 }
 
-// Sends ended waits, then at most `most_begun` new ones, for one puller.
+// Sends ended waits, then new ones, for one puller.
 void Watches::SendBatch(size_t most_begun) {
   const bool begins = state_ != Session::kOpen;
   if (begins) {
@@ -166,7 +164,7 @@ void Watches::OnPolled(const absl::Status& status, base::Reader& reader) {
   if (TakeResults(status, reader)) Continue();
 }
 
-// Holds a poll while the server has watches of ours.
+// Holds a poll while the server has watches.
 void Watches::Continue() {
   if (poll_ != nullptr) return;
   if (queue_.size() == locates_.size()) {

@@ -1,19 +1,16 @@
 // Watches sends the Locates of one node that may wait to the server together.
 //
-// The server gets the begins and ends of waits in order, and holds one poll, which it answers when
-// an object appears, or after a turn. Its state for us is one session; when that is lost (the
-// server was restarted, a call failed) everything is watched again under a new one.
+// The server gets the begins and ends of waits in order, and holds one poll until an object
+// appears, or for a turn. Its state for us is one session; when that is lost (a restart, a failed
+// call) everything is watched again under a new one.
 //
 //   asked --> sent to the server --> found, at once or with the poll
 //                 | its wait is over
 //                 v
 //             sent once more, to be answered at once
 //
-// So kNotFound is the server's answer, not ours.
-//
-// A session without watches is forgotten here, and at the server after some time.
-// Bound: kMaxWaitsOfPeer Locates wait. At most kMaxCalls requests are under way beside the poll,
-// among them kMaxBegins that begin watches: later ones go with the next.
+// Bound: kMaxWaitsOfPeer Locates; kMaxCalls requests beside the poll, kMaxBegins of which begin
+//      watches: later ones go with the next.
 // Thread rule: the loop of the Caller.
 #pragma once
 
@@ -41,11 +38,11 @@ class Watches final {
   static constexpr size_t kMaxBegins = 8;
   static_assert(kMaxBegins < kMaxCalls, "the server hears what is not waited for any more all the same");
 
-  // Sends a request; `read` gets the status and, if it is OK, the rest of the reply.
+  // `read` gets the status and, if OK, the rest of the reply.
   using Read = std::function<void(const absl::Status&, base::Reader&)>;
   using Ask = std::function<base::Pending(const base::Writer& request, base::Duration deadline, Read read)>;
 
-  // `loop` must outlive it. Requests have at most `max_request` bytes.
+  // `loop` must outlive it. `max_request`: bytes.
   Watches(base::EventLoop& loop, size_t max_request, base::Random random, Ask ask);
   Watches(const Watches&) = delete;
   Watches& operator=(const Watches&) = delete;
@@ -54,9 +51,9 @@ class Watches final {
   // See Directory::Locate; its wait is more than zero.
   [[nodiscard]] base::Pending Locate(const LocateRequest& request, Directory::LocateCallback done);
 
-  // Sends the ends and begins of waits, as far as the bounds allow, so that later requests come
-  // after them. During an outage sends only the end of the session, if a wait of it was dropped:
-  // the server must no longer enter its puller as coming.
+  // Sends ends and begins of waits, as far as the bounds allow, ahead of later requests. During an
+  // outage sends only the session's end, if a wait of it was dropped: the server must no longer
+  // enter its puller as coming.
   void Flush();
 
   size_t waiting() const { return locates_.size(); }
@@ -67,12 +64,12 @@ class Watches final {
       if (watches != nullptr) watches->Drop(*this);
     }
 
-    Watches* watches = nullptr;  // null when it was answered
+    Watches* watches = nullptr;  // null: answered
     WatchRequest request;
     NodeId puller;
-    bool told = false;  // true once the server has it; else it is on the queue
+    bool told = false;  // the server has it; else queued
     base::Time deadline;
-    base::Timer next;  // the end of its wait, then its deadline
+    base::Timer next;  // end of its wait, then its deadline
     Directory::LocateCallback done;
     base::Pending answer;
     base::Link<Locating> queue_link;
@@ -94,7 +91,7 @@ class Watches final {
   void SendBatch(size_t most_begun);
   void OnWatched(const absl::Status& status, base::Reader& reader);
   void OnPolled(const absl::Status& status, base::Reader& reader);
-  // Returns false if the session was lost.
+  // False: the session was lost.
   bool TakeResults(const absl::Status& status, base::Reader& reader);
   void Continue();
   void LoseSession(const absl::Status& status);
@@ -106,16 +103,16 @@ class Watches final {
   base::Answers answers_;
   SessionName session_;
   Session state_ = Session::kNone;
-  bool must_end_ = false;  // true if a wait was dropped that the lost session may know
+  bool must_end_ = false;  // a wait was dropped that the lost session may know
   uint64_t last_number_ = 0;
   std::map<uint64_t, Locating*> locates_;                       // by number, in the order asked
-  base::IntrusiveList<Locating, &Locating::queue_link> queue_;  // not sent yet
-  std::vector<uint64_t> dropped_;                               // not sent yet
+  base::IntrusiveList<Locating, &Locating::queue_link> queue_;  // unsent
+  std::vector<uint64_t> dropped_;                               // unsent
   uint64_t last_call_ = 0;
   std::map<uint64_t, base::Pending> calls_;  // watch requests under way
   base::Pending poll_;                       // null: none is held
   base::Timer flushing_;
-  base::Timer outage_;  // armed: nothing is sent until it is over
+  base::Timer outage_;  // armed: nothing is sent
 };
 
 }  // namespace tokamak::directory

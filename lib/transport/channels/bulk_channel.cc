@@ -50,7 +50,6 @@ uint32_t BulkChannel::live_rails() const {
   return rails;
 }
 
-// The primary rail's queue pairs may be chosen before they are open.
 bool BulkChannel::Usable(uint32_t q, const BulkJob& job) const {
   const uint32_t rail = RailOfQueue(q);
   if ((job.rails >> rail & 1) == 0 || queues_[q] == nullptr) return false;
@@ -85,8 +84,7 @@ void BulkChannel::Add(BulkJob* job) {
     share.queue = static_cast<uint8_t>(NextQueueFor(*job));
     share.chunks = (chunks - s + job->share_count - 1) / job->share_count;
   }
-  // If all have a share, the next job begins with another, as its first share may have a chunk
-  // more.
+  // If all have a share, the next job begins with another: its first share may have a chunk more.
   if (job->share_count == usable && usable > 1) next_queue_ = (next_queue_ + 1) % queue_pairs();
   job->chunks_to_post = chunks;
   jobs_.PushBack(job);
@@ -117,7 +115,7 @@ BulkChannel::Trouble BulkChannel::Pump() {
   }
   for (bool progress = true; progress && AnyRoom();) {
     progress = false;
-    // A pass ends when there is no room, so that the next one starts with the job whose turn it is.
+    // No room ends the pass: the next one starts with the job whose turn it is.
     for (size_t turns = ready_.size(); turns > 0 && AnyRoom(); --turns) {
       BulkJob* job = ready_.PopFront();
       progress |= PostNext(job);
@@ -136,8 +134,7 @@ bool BulkChannel::AnyRoom() const {
   return std::any_of(queues_.begin(), queues_.end(), [](const auto& q) { return q != nullptr && q->HasRoom(); });
 }
 
-// Posts the job's next chunk, if its window allows: of the share whose turn it is, or of the next
-// one with room.
+// Posts the next chunk of the first share in turn with room.
 bool BulkChannel::PostNext(BulkJob* job) {
   if (job->in_flight >= context_.options.chunks_in_flight) return false;
   for (uint32_t looked = 0; looked < job->share_count; ++looked) {
@@ -241,7 +238,7 @@ void BulkChannel::Drop(uint32_t rail) {
   }
   for (BulkJob* job = jobs_.first(); job != nullptr;
        job = base::IntrusiveList<BulkJob, &BulkJob::all_link>::Next(job)) {
-    // A puller's window has gone with its queue pair: when the rail is back, its key opens nothing.
+    // The puller's window went with its queue pair: its key opens nothing when the rail is back.
     if (side_ == Side::kOwner && rail != shape_.primary) job->rails &= ~(1u << rail);
     for (uint32_t s = 0; s < job->share_count && !job->stopped; ++s) {
       Share& share = job->shares[s];
@@ -252,16 +249,15 @@ void BulkChannel::Drop(uint32_t rail) {
   EndThoseThatAreOver();
 }
 
-// Counts the share's unfinished chunks as no longer in flight. (At the owner the queue stays noted,
-// for Resolve.)
+// Takes the share's unfinished chunks out of flight. The owner keeps its queue for Resolve.
 void BulkChannel::DropShare(BulkJob* job, Share* share) {
   job->chunks_to_post -= share->chunks - share->posted;
   if (side_ == Side::kPuller) return Restart(job, share, share->done);
   share->state = Share::State::kParked;
 }
 
-// Moves the share to another queue pair from chunk `from` on; none of its chunks may count as to be
-// posted.
+// Moves the share to another queue pair from chunk `from` on; its chunks must not count in
+// chunks_to_post.
 void BulkChannel::Restart(BulkJob* job, Share* share, uint64_t from) {
   if (share->state == Share::State::kComplete) ++job->shares_open;
   share->state = Share::State::kOpen;

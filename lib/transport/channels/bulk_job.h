@@ -1,10 +1,9 @@
 // BulkJob is the one-sided requests of one transfer: chunks, dealt out to shares, each over one
 // bulk queue pair.
 //
-// Chunk c is of share c % shares. A share's chunks are posted in order, so the finished ones are
-// its first ones. When its queue pair drops out, the share goes on over another: a READ from there
-// on, a WRITE from its start, as only a note behind all of it, on one queue pair, proves to the
-// puller that it is in place.
+// Chunk c is of share c % shares, posted in order. When a share's queue pair drops out, a READ goes
+// on over another, and a WRITE begins anew: only a note behind all of it on one queue pair proves
+// that it is in place.
 #pragma once
 
 #include <algorithm>
@@ -18,23 +17,21 @@
 
 namespace tokamak::transport {
 
-// The caller of Add fills it; the memory belongs to the device while the job is busy.
+// Filled by Add's caller; the memory is the device's while the job is busy.
 struct BulkJob {
   class Owner {
    public:
     virtual ~Owner() = default;
-    // A request of the job is done, and the job is not over.
     virtual void OnJobProgress() = 0;
-    // No request of the job is in flight any more: it is done, or was stopped. The channel has
-    // forgotten it.
+    // Nothing is in flight any more: done or stopped. The channel has forgotten the job.
     virtual void OnJobOver() = 0;
   };
 
   struct Share {
     enum class State : uint8_t {
       kOpen,
-      kParked,    // its queue pair dropped out, and the puller has yet to report what it misses
-      kComplete,  // chunks and note are done
+      kParked,    // queue pair gone; the puller has yet to report what it misses
+      kComplete,  // note included
     };
     State state = State::kOpen;
     uint8_t queue = 0;
@@ -45,32 +42,32 @@ struct BulkJob {
   };
 
   Owner* owner = nullptr;
-  verbs::Opcode opcode = verbs::Opcode::kRead;  // kRead or kWrite
+  verbs::Opcode opcode = verbs::Opcode::kRead;  // or kWrite
   uint8_t* local = nullptr;
   uint64_t remote = 0;
   uint64_t size = 0;      // bytes, not 0
-  uint64_t transfer = 0;  // kWrite: its number, for its notes
+  uint64_t transfer = 0;  // kWrite: number for the notes
   uint32_t rails = 0;     // bits: rails with both keys
   std::array<uint32_t, kMaxRails> lkeys = {};
   std::array<uint32_t, kMaxRails> rkeys = {};
 
-  // Members of the channel.
+  // The channel's.
   uint64_t chunk = 0;  // bytes
   std::array<Share, kMaxBulkQueuePairs> shares = {};
   uint32_t share_count = 0;
-  uint32_t next_share = 0;      // whose turn it is
+  uint32_t next_share = 0;      // in turn
   uint32_t shares_open = 0;     // not complete
-  uint64_t chunks_to_post = 0;  // of shares that are not parked
-  uint64_t requests_done = 0;   // including repeated ones
-  uint64_t bytes_done = 0;      // of shares in their present life
+  uint64_t chunks_to_post = 0;  // without parked shares
+  uint64_t requests_done = 0;   // repeated ones included
+  uint64_t bytes_done = 0;      // of shares' present lives
   uint32_t in_flight = 0;       // requests
   bool stopped = false;
-  base::Link<BulkJob> link;      // jobs with chunks to post
-  base::Link<BulkJob> all_link;  // jobs
+  base::Link<BulkJob> link;      // with chunks to post
+  base::Link<BulkJob> all_link;  // all
 
-  // Bytes from the start that are done without a gap.
+  // Bytes done from the start without a gap.
   uint64_t Beginning() const {
-    uint64_t first = (size + chunk - 1) / chunk;  // chunk that is not done
+    uint64_t first = (size + chunk - 1) / chunk;  // not done
     for (uint32_t s = 0; s < share_count; ++s) {
       const Share& share = shares[s];
       if (share.state == Share::State::kComplete || share.done == share.chunks) continue;

@@ -88,7 +88,7 @@ void BulkQueue::StageNote(BulkJob* job, uint32_t share, uint32_t value) {
   if (max_inline_ >= kNoteSize) request.flags = request.flags | verbs::kInline;
 }
 
-// Windows go first, as a pull waits for them, and take no time.
+// Stages windows first, as a pull waits for them.
 void BulkQueue::StageWindows() {
   while (open_ && !asking_.empty() && !ring_.full()) {
     Window* const window = asking_.PopFront();
@@ -155,11 +155,11 @@ absl::Status BulkQueue::Repost() {
 void BulkQueue::Fail() {
   open_ = false;
   failed_ = true;
-  // A device that refuses even that is given up after a grace.
+  // If refused, the grace ends it.
   queue_pair_->Modify(verbs::QueuePairState::kError).IgnoreError();
 }
 
-// The request stays in posted_, as it may not have been done. An unknown one changes nothing.
+// Stays in posted_, as it may not have been done. Ignores an unknown one.
 void BulkQueue::OnFlushed(bool receive, uint32_t entry) {
   if (receive) {
     --receives_posted_;

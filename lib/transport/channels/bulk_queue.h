@@ -27,14 +27,14 @@ class BulkQueue final {
 
   static constexpr uint32_t kDepth = 64;           // send requests
   static constexpr uint32_t kWritesInFlight = 16;  // of these
-  static constexpr uint32_t kNotes = 128;          // receives of a puller: notes of writes pulled at once
+  static constexpr uint32_t kNotes = 128;          // receives of a puller
   static constexpr uint32_t kGreetings = 2;        // receives of an owner
   static constexpr uint32_t kNoteSize = 4;         // bytes
   static constexpr uint32_t kNotesSize = (kDepth + kNotes) * kNoteSize;
   static_assert(kWritesInFlight + 1 < kDepth, "a window of writes and their notes fit the queue");
 
-  // A posted request: `bytes` of a share of a job, or a note (0 bytes), or a window's. Without any
-  // of them: a greeting, or the request of a window that was dropped.
+  // `bytes` of a job's share, a note (0 bytes), or a window's request. Else a greeting, or a
+  // dropped window's.
   struct Posted {
     BulkJob* job = nullptr;
     uint32_t share = 0;
@@ -42,60 +42,49 @@ class BulkQueue final {
     Window* window = nullptr;
   };
 
-  // Makes the queue pair and posts its receives. `number` is the connection's for it, from 0 on.
-  // Notes lie in a slot of `notes`.
+  // Makes the queue pair and posts its receives. `number`: in the connection, from 0. `notes` has a
+  // slot for notes.
   static absl::StatusOr<std::unique_ptr<BulkQueue>> Create(const Rail& rail, SlotPool& notes,
                                                            SharedCompletions& completions,
                                                            SharedCompletions::User& user, Side side, uint32_t number);
   ~BulkQueue();
-  // Most completions at once.
   static uint32_t CompletionsFor(Side side) { return kDepth + ReceivesFor(side); }
 
   verbs::QueuePair& queue_pair() { return *queue_pair_; }
 
-  // Applies the peer's hello; `reads` is the number of READs that we may have in flight.
+  // `reads`: READs in flight.
   void OnPeerHello(const Hello& peer, uint32_t reads);
   void Open() { open_ = true; }
   bool open() const { return open_; }
   bool HasRoom() const { return open_ && ring_.taken() < window_; }
   bool immediate() const { return immediate_; }
 
-  // Returns the next request, of one piece of memory. Every bulk request is signaled: a chunk is
-  // large, and its completion lets the next one go.
+  // Returns the next request, of one piece of memory. All are signaled: a chunk is large, and its
+  // completion lets the next one go.
   verbs::SendRequest& Stage(BulkJob* job, uint32_t share, const verbs::Sge& piece);
   void StageNote(BulkJob* job, uint32_t share, uint32_t value);
-  // Stages the requests of windows, as many as there is room for.
   void StageWindows();
   // Posts what is staged. Errors: the device refused a request, now or before.
   absl::Status Flush();
 
-  // kInternal: the device completed a request that was not posted.
+  // kInternal: a completion without a request.
   absl::StatusOr<Posted> OnSent(uint32_t entry);
-  // A note came; Repost posts its receive again.
+  // Repost posts the receive again.
   absl::StatusOr<uint32_t> OnReceived(uint32_t entry, const verbs::Completion& completion);
   absl::Status Repost();
 
-  // ---- windows
-
-  // Keeps the window until ForgetWindow, or until the queue pair is gone, which the window learns.
+  // Keeps the window until ForgetWindow, or Window::OnQueueGone.
   void AddWindow(Window* window) { windows_.PushBack(window); }
   void ForgetWindow(Window* window);
-  // Queues the window's request for StageWindows.
   void Ask(Window* window) { asking_.PushBack(window); }
-  // True if the request binds a window.
   bool Binds(uint32_t entry) const;
 
-  // ---- dropping out
-
-  // Moves the queue pair to Error: no more is posted, posted requests come back.
+  // Moves the queue pair to Error; posted requests come back.
   void Fail();
-  // A request or receive came back without success.
   void OnFlushed(bool receive, uint32_t entry);
-  // True if all posted requests and receives have come back: everything that came before the end
-  // was seen.
+  // True if nothing is posted any more.
   bool flushed() const { return ring_.taken() == 0 && receives_posted_ == 0; }
-  // Visits the requests that were posted and are not known to be done; call it once, and pass on no
-  // completion after that.
+  // Visits the requests not known to be done; once, with no completion passed on after.
   template <typename Visitor>
   void VisitUndone(Visitor visit) {
     for (const Posted& posted : posted_) {
@@ -108,13 +97,12 @@ class BulkQueue final {
 
   BulkQueue(const Rail& rail, SlotPool& notes, uint32_t slot, Side side, uint32_t number);
   verbs::Sge NoteAt(uint32_t index) const;
-  // Slots of notes that leave come first.
   verbs::Sge Sent(uint32_t entry) const { return NoteAt(entry); }
   verbs::Sge Received(uint32_t entry) const { return NoteAt(kDepth + entry); }
   absl::Status MakeQueuePair(const Rail& rail, SharedCompletions& completions, SharedCompletions::User& user);
   verbs::SendRequest& Take(const Posted& posted);
   void Post();
-  uint8_t queue() const { return static_cast<uint8_t>(number_ + 1); }  // of RequestId
+  uint8_t queue() const { return static_cast<uint8_t>(number_ + 1); }  // RequestId's
 
   const Side side_;
   const uint32_t number_;
@@ -122,7 +110,7 @@ class BulkQueue final {
   SlotPool& notes_;
   const uint32_t slot_;
   std::unique_ptr<SharedCompletions::Share> completions_;
-  std::unique_ptr<verbs::QueuePair> queue_pair_;  // after its completions: dropped before them
+  std::unique_ptr<verbs::QueuePair> queue_pair_;  // dropped before its completions
   SendRing ring_{kDepth};
   std::array<Posted, kDepth> posted_ = {};  // by ring entry, valid if taken
   base::IntrusiveList<Window, &Window::link> windows_;

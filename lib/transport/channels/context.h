@@ -30,8 +30,7 @@ namespace tokamak::transport {
 
 class Pull;
 
-// Interval of probes to a silent peer of a connection with work to do, so that a dead peer is
-// noticed.
+// Interval of probes to a silent peer of a connection with work.
 constexpr base::Duration kProbeInterval = base::Seconds(1);
 
 static_assert(kFlushGrace < kDrainGrace && kDrainGrace < kProbeInterval && kProbeInterval <= kProgressInterval &&
@@ -45,14 +44,14 @@ struct Context {
   Source& source;
   base::Random random;
   base::Trace& trace;
-  EndpointOptions options;  // checked against the devices' limits
+  EndpointOptions options;  // checked
   EndpointCounters counters;
   CallHandler call_handler;
 
-  // By rail, filled when the endpoint opens.
+  // By rail.
   std::vector<std::unique_ptr<SharedCompletions>> completions = {};
   std::vector<std::unique_ptr<SlotPool>> slots = {};  // of messages
-  std::vector<std::unique_ptr<SlotPool>> notes = {};  // BulkQueue::kNotesSize bytes for each bulk queue pair
+  std::vector<std::unique_ptr<SlotPool>> notes = {};  // BulkQueue::kNotesSize bytes each
 
   std::vector<std::unique_ptr<WindowPool>> windows = {};
 
@@ -60,21 +59,20 @@ struct Context {
   PullId next_pull = 1;
   PinId next_pin = 0;
   uint32_t serves = 0;   // alive
-  bool leaving = false;  // true if peers' transfers are refused
+  bool leaving = false;  // peers' transfers are refused
   PeerShares shares = {};
   LossyPaths lossy_paths = {};
   std::unique_ptr<AdaptivePolicy> adaptive = {};  // null: options.policy alone
-  std::vector<AckTimes> ack_times = {};           // by rail, filled when the endpoint opens
-  std::vector<verbs::Address> services = {};      // where we listen, by rail; empty before
+  std::vector<AckTimes> ack_times = {};           // by rail
+  std::vector<verbs::Address> services = {};      // where we listen, by rail
 
-  // Returns whether a revoked key proves that its memory is out of the peers' reach; otherwise only
-  // dropped queue pairs do. Both sides of a connection are taken to be alike in this.
+  // Returns whether a revoked key proves that its memory is out of the peers' reach; else only
+  // dropped queue pairs do. Both sides are taken to be alike.
   bool RevokingProves() const {
     return std::all_of(rails.begin(), rails.end(),
                        [](const Rail& rail) { return rail.device.limits().drop_stops_transfers; });
   }
 
-  // Returns the options of new connections over `rail`.
   verbs::ReliabilityOptions ReliabilityOf(uint32_t rail) {
     verbs::ReliabilityOptions reliability = options.reliability;
     if (options.measures_ack_timeout) {

@@ -67,7 +67,7 @@ absl::Status ControlChannel::Open(uint32_t rail, SharedCompletions::User& user) 
     AddReceive(*slot);
   }
   if (absl::Status s = Repost(); !s.ok()) return s;
-  credits_.TakeOwed();  // the hello carries them
+  credits_.TakeOwed();  // in the hello
   return absl::OkStatus();
 }
 
@@ -107,8 +107,7 @@ absl::Status ControlChannel::Pump(CopyBudget& budget, bool* more) {
   return post_status_;
 }
 
-// Sends one message: queued ones first, then the streams take turns. Returns false when none can
-// leave now.
+// Sends queued messages first, then streams in turn. Returns false when none can leave now.
 bool ControlChannel::SendNext(CopyBudget& budget, bool* more) {
   if (queue_.empty() && streams_.empty()) return false;
   if (queue_.empty() && !budget.Covers(max_message_)) {
@@ -139,7 +138,6 @@ bool ControlChannel::SendNext(CopyBudget& budget, bool* more) {
   return true;
 }
 
-// Claims an entry, a slot and a credit.
 bool ControlChannel::Claim() {
   if (ring_.full()) return false;
   if (!credits_.can_take()) {
@@ -151,7 +149,7 @@ bool ControlChannel::Claim() {
   return TakeSlot() && credits_.Take();
 }
 
-// Returns false, and ends the connection with the reason, if there is no slot.
+// Returns false, with the reason in post_status_, if there is no slot.
 bool ControlChannel::TakeSlot() {
   const auto slot = slots_.Take();
   if (slot.ok()) {
@@ -167,7 +165,7 @@ void ControlChannel::ReturnCredits() {
   const bool rest = std::exchange(resting_, false) && OwesSpare() && credits_.can_take();
   if ((!due && !rest) || ring_.full() || !TakeSlot()) return;
   CHECK(credits_.TakeForReturn());
-  // In a larger window credits come back with other messages, or more of them at once.
+  // In a larger window credits come back with messages, or more at once.
   grow_ |= due && unanswered_ > 1;
   Header header;
   header.credits = credits_.TakeOwed();
@@ -271,7 +269,7 @@ absl::StatusOr<Message> ControlChannel::OnReceived(uint32_t slot, uint32_t byte_
 void ControlChannel::Release(uint32_t slot) {
   const auto place = [&] { return std::find(receive_slots_.begin(), receive_slots_.end(), slot); };
   if (!std::exchange(given_up_, false)) {
-    // Small windows move to the lowest blocks, so that the blocks of a busy time come free.
+    // Small windows move to the lowest blocks, to free those of a busy time.
     if (window_ == context_.options.first_slots && slots_.HasLower(slot)) {
       const auto lower = slots_.Take();
       CHECK(lower.ok()) << lower.status();
@@ -296,9 +294,9 @@ absl::Status ControlChannel::Repost() {
   return absl::OkStatus();
 }
 
-// Grows as far as memory and room for completions allow; the peer gets on with less. It may ask
-// with each message, so a failed attempt is not repeated at once. The last slots are left to
-// messages that leave: without these the connection ends.
+// As far as memory and completions allow. A failed attempt is not repeated at once, as the peer may
+// ask with each message. The last slots are left to messages that leave: without these the
+// connection ends.
 void ControlChannel::GrowWindow() {
   const uint32_t wanted = std::min(window_ * kGrowth, most_);
   if (wanted == window_ || !completions_->Grow(wanted - window_)) return;

@@ -1,15 +1,10 @@
 // ControlChannel carries messages over one queue pair: control messages in order, and between them,
 // in turns, the chunks of eager transfers.
 //
-// Receives are posted before the queue pair is connected and posted again as they are drained; a
-// message leaves only with a credit (credits.h), so the peer never has to answer "receiver not
-// ready". Messages that cannot leave wait here, bounded.
-//
-// Slots come from the engine's pool. An idle connection has `first_slots` receives; a peer whose
-// messages wait for credits says so, and the window grows, up to `receive_slots`. A side that holds
-// credits and has been idle for a while gives them up with one empty message for each, as only a
-// message frees a posted receive. A message has a slot until its completion is known; an inline one
-// only while it is posted.
+// A message leaves only with a credit (credits.h), so the peer never answers RNR NAK; else it waits
+// here, bounded. Receive windows grow for peers that wait, up to `receive_slots`, and shrink to
+// `first_slots` by RELEASE when idle (docs/transport.md, "Windows"). A message keeps its slot, of
+// the engine's pool, until its completion is known; an inline one only while it is posted.
 #pragma once
 
 #include <array>
@@ -35,86 +30,81 @@ namespace tokamak::transport {
 
 class ControlChannel final {
  public:
-  // An object that leaves in chunks, as slots and credits allow.
   class Stream {
    public:
     virtual ~Stream() = default;
-    // Fills the next chunk: its header, and at most `room` bytes of body. Returns the body's size.
+    // Fills the next chunk's header, and at most `room` bytes of body. Returns the body's size.
     virtual size_t Next(Header* header, uint8_t* body, size_t room, CopyBudget& budget) = 0;
     virtual bool over() const = 0;
-    // The last chunk was taken; the channel has forgotten the stream, which may go.
+    // The last chunk was taken, and the stream forgotten: it may go.
     virtual void OnOver() = 0;
     base::Link<Stream> link;
   };
 
   static constexpr uint32_t kMaxSendSlots = 64;
-  static constexpr uint32_t kMaxInline = 256;  // bytes; the most that is asked of a device
+  static constexpr uint32_t kMaxInline = 256;  // bytes; asked of a device
 
   ~ControlChannel();
 
-  // Makes the queue pair and posts its receives.
   static absl::StatusOr<std::unique_ptr<ControlChannel>> Create(Context& context, uint32_t rail,
                                                                 SharedCompletions::User& user);
-  // Most completions at once, of a window that has grown.
+  // Completions at once, with a grown window.
   static uint32_t CompletionsFor(const EndpointOptions& options);
 
   verbs::QueuePair& queue_pair() { return *queue_pair_; }
 
-  // Applies the peer's hello, before its first message.
+  // Runs before the peer's first message.
   void OnPeerHello(const Hello& peer);
   // The queue pair is ReadyToSend.
   void Enable() { enabled_ = true; }
 
-  // Queues a message. kResourceExhausted: the peer has let too many wait.
+  // kResourceExhausted: the peer has let too many wait.
   absl::Status Send(const Header& header, std::vector<uint8_t> body = {});
-  // Messages that wait for the peer's slots, or for Pump.
   size_t queued() const { return queue_.size(); }
   void Add(Stream* stream) { streams_.PushBack(stream); }
   void Remove(Stream* stream) {
     if (streams_.Listed(stream)) streams_.Remove(stream);
   }
-  // Requests a completion as a sign of life of the peer's device, with the next message or one of
-  // its own.
+  // Requests a completion as a sign of life of the peer's device, with the next message or an empty
+  // one.
   void Probe();
   bool starved() const { return enabled_ && more_waits() && !credits_.can_take(); }
   // Requests a completion with the next message; most need none.
   void AskCompletion() { completion_asked_ = true; }
-  // True if the device owes a completion; the number of those that came.
   bool completion_owed() const { return completed_ < signaled_; }
   uint64_t completions() const { return completed_; }
 
-  // Most bytes of a body: it fits the peer's slots, and ours.
+  // Fits the peer's slots and ours.
   uint32_t max_body() const { return max_message_ - static_cast<uint32_t>(kHeaderSize); }
 
-  // Sends what may leave. `*more` is set when only the budget held it back.
+  // Sends what may leave. `*more`: only the budget held something back.
   absl::Status Pump(CopyBudget& budget, bool* more);
 
-  // A send was done. kInternal: the device completed a send that was not posted.
+  // kInternal: a completion without a send.
   absl::Status OnSent(uint32_t entry);
-  // A message came: takes its credits. It lies in `slot` until Release. kInvalidArgument:
-  // malformed.
+  // Takes a message and its credits; it lies in `slot` until Release. kInvalidArgument: malformed.
   absl::StatusOr<Message> OnReceived(uint32_t slot, uint32_t byte_count);
   void Release(uint32_t slot);
-  // Posts released receives again, and more if the window grows; the peer learns of it with Pump.
+  // Posts released receives, and more if the window grows; Pump reports it to the peer.
   absl::Status Repost();
 
-  // True if no message waits, and the peer has all that were sent.
+  // True if the peer has all messages.
   bool drained() const { return !enabled_ || (queue_.empty() && streams_.empty() && ring_.taken() == 0); }
-  // Requests a completion for all that was sent: drained() will come true, if the peer lives.
+  // Requests a completion for all that was sent: drained() comes true, if the peer lives.
   void Drain();
 
   uint64_t received() const { return received_; }
 
-  // True if one of the two windows is larger than an idle connection needs, and we can shrink it.
+  // True if a window, ours or the peer's, is larger than an idle connection needs.
   bool may_rest() const { return enabled_ && (credits_.spare() > 0 || OwesSpare()); }
-  // Gives up surplus credits, as many as leave at once; and returns those that the peer is owed
-  // though they are no batch yet, so that it can do the same.
+  // Gives up surplus credits, as many as leave at once, and returns those owed, batch or not, so
+  // that the peer can do the same.
   void Rest();
 
   uint32_t window() const { return window_; }  // receives
 
  private:
-  static constexpr uint32_t kGrowth = 4;  // factor by which a small window grows
+  static constexpr uint32_t kGrowth = 4;  // of a small window
   static constexpr uint32_t kNoSlot = UINT32_MAX;
   static constexpr uint32_t kNone = UINT32_MAX;  // entry
 
@@ -143,10 +133,10 @@ class ControlChannel final {
   const uint32_t most_;                  // receives
   uint32_t window_ = 0;                  // receives: posted, holding a message, or about to be posted
   std::vector<uint32_t> receive_slots_;  // of the receives
-  std::vector<uint32_t> send_slots_;     // by the ring's entry
-  uint32_t slot_ = kNoSlot;              // of the message being made
+  std::vector<uint32_t> send_slots_;     // by ring entry
+  uint32_t slot_ = kNoSlot;              // of the current message
   std::unique_ptr<SharedCompletions::Share> completions_;
-  std::unique_ptr<verbs::QueuePair> queue_pair_;  // after the slots and completions: dropped before them
+  std::unique_ptr<verbs::QueuePair> queue_pair_;  // dropped before its slots and completions
   uint32_t max_inline_ = 0;
   uint32_t max_message_ = kMinSlotSize;
   size_t max_queued_ = 0;
@@ -160,19 +150,19 @@ class ControlChannel final {
   bool stalled_ = false;
   bool draining_ = false;
   bool completion_asked_ = false;
-  bool grow_ = false;        // the peer needs a larger window
-  uint32_t unanswered_ = 0;  // messages that came since one left, except those that carry credits alone
-  bool given_up_ = false;    // the current message gives its slot up
+  bool grow_ = false;
+  uint32_t unanswered_ = 0;  // messages since one left, without those of credits alone
+  bool given_up_ = false;    // of the current message
   bool resting_ = false;     // credits are returned, batch or not
-  bool probe_ = false;       // a probe is due
-  uint32_t timed_ = kNone;   // ring entry of the message whose time to completion is measured
-  base::Time timed_at_;      // when it was posted
+  bool probe_ = false;       // due
+  uint32_t timed_ = kNone;   // ring entry whose time to completion is measured
+  base::Time timed_at_;      // when posted
   uint64_t signaled_ = 0;    // messages
   uint64_t completed_ = 0;
 
   std::array<verbs::SendRequest, kPostBatch> staged_;
   std::array<verbs::Sge, kPostBatch> pieces_;
-  std::array<uint32_t, kPostBatch> inline_slots_;  // free once they are posted
+  std::array<uint32_t, kPostBatch> inline_slots_;  // free once posted
   size_t inline_count_ = 0;
   size_t staged_count_ = 0;
   absl::Status post_status_;

@@ -9,8 +9,7 @@
 namespace tokamak::transport {
 namespace {
 
-// A quarter of the window makes a batch: late enough to be rare, early enough that the peer need
-// not wait.
+// A batch is a quarter of the window: rare, yet early enough that the peer need not wait.
 constexpr uint32_t kBatchesInFlight = 4;
 constexpr uint32_t kMinBatch = 2;  // more than the slot of the message that returns it
 static_assert(kMinFirstSlots >= kMinBatch + Credits::kReserved + Credits::kProbe,

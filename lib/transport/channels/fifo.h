@@ -47,7 +47,7 @@ class Fifo final {
     head_ = 0;
   }
 
-  std::vector<T> ring_;  // its size is a power of two
+  std::vector<T> ring_;  // size: a power of two
   size_t head_ = 0;
   size_t size_ = 0;
 };

@@ -1,11 +1,10 @@
 // LossyPaths remembers the peers to which bulk requests were repeated without success until a
 // connection ended.
 //
-// Go-back-N over a lossy path advances from one acknowledgement to the next, and an acknowledgement
-// may wait for the end of a request. rdma_rxe (Linux 6.1) counts its retries from the last one,
-// whatever the repetitions have brought meanwhile, so no long WRITE gets through such a path. Short
-// requests are acknowledged often, but cost bandwidth where no packet is lost. So they are short
-// for a while, and then long again.
+// Go-back-N over a lossy path advances from one acknowledgement to the next, perhaps the end of a
+// request. rdma_rxe (Linux 6.1) counts its retries from the last one, so no long WRITE gets
+// through. Short requests are acknowledged often, but cost bandwidth where nothing is lost: so they
+// are short only for a while.
 #pragma once
 
 #include <algorithm>
@@ -18,13 +17,12 @@
 
 namespace tokamak::transport {
 
-// Packets of a request to a remembered peer: at 5 % loss 44 of 100 such requests arrive whole.
+// Packets of a request: at 5 % loss 44 of 100 such requests arrive whole.
 constexpr uint32_t kLossyPathPackets = 16;
 
-// Time for which a peer is remembered.
 constexpr base::Duration kLossyPathTime = base::Seconds(60);
 
-// Most remembered peers; beyond that, the oldest is forgotten.
+// Beyond, the oldest is forgotten.
 constexpr size_t kMaxLossyPaths = 1024;
 
 class LossyPaths final {

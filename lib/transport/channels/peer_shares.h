@@ -1,6 +1,6 @@
 // PeerShares counts each peer's part of a shared resource, so that one peer cannot have it all.
 //
-// A peer is an address: it may make several connections, one for each of its engines.
+// A peer is an address.
 // Law: an entry lives as long as a connection of that peer.
 #pragma once
 
@@ -22,7 +22,7 @@ class PeerShares final {
     uint32_t serves = 0;
   };
 
-  // One connection of a peer. The shares must outlive it.
+  // One connection of a peer; the shares outlive it.
   class Membership final {
    public:
     Membership(PeerShares& all, const Ip& peer) : all_(all), place_(all.shares_.try_emplace(peer).first) {

@@ -102,7 +102,7 @@ void SharedCompletions::Enter(Share& share, uint32_t number) {
   CHECK(users_.emplace(number, share.user_).second) << "two queue pairs of one number";
 }
 
-// A queue pair that could not be made completes no request, and has no number.
+// A queue pair that could not be made completes nothing, and has no number.
 void SharedCompletions::EnterThoseThatAreMade() {
   const auto made = std::partition(unnumbered_.begin(), unnumbered_.end(),
                                    [](const Share* share) { return !share->unnumbered_->made(); });
@@ -115,7 +115,6 @@ void SharedCompletions::EnterThoseThatAreMade() {
   unnumbered_.erase(made, unnumbered_.end());
 }
 
-// Returns null if it is gone.
 SharedCompletions::User* SharedCompletions::UserOf(uint32_t number) {
   const auto user = users_.find(number);
   return user == users_.end() ? nullptr : user->second;
@@ -136,8 +135,7 @@ void SharedCompletions::Share::Shrink(uint32_t entries) {
   entries_ -= entries;
 }
 
-// Drops its polled completions from the batch; the device has dropped the others with the queue
-// pair.
+// The device has dropped those not polled with the queue pair.
 void SharedCompletions::Leave(Share& share) {
   share.queue_.reserved -= share.entries_;
   if (share.user_ == nullptr) return;
@@ -172,7 +170,7 @@ bool SharedCompletions::Drain() {
   bool more = false;
   while (!more && (next_ < count_ || NextBatch())) {
     while (next_ < count_ && !more) {
-      const verbs::Completion completion = batch_[next_++];  // by value: the batch may change meanwhile
+      const verbs::Completion completion = batch_[next_++];  // by value: the batch may change
       ++passed_;
       User* const user = UserOf(completion.queue_pair_number);
       if (user == nullptr) {
@@ -192,7 +190,7 @@ bool SharedCompletions::Drain() {
   return more;
 }
 
-// Queues take turns, so that none waits behind a busy one for good.
+// Polls the queues in turns, so that none starves.
 bool SharedCompletions::NextBatch() {
   for (size_t looked = 0; looked < queues_.size(); ++looked) {
     Queue& queue = *queues_[next_queue_];
@@ -200,7 +198,7 @@ bool SharedCompletions::NextBatch() {
     next_ = 0;
     count_ = queue.completions->Poll(absl::MakeSpan(batch_));
     if (count_ == 0) continue;
-    // Before any is passed on: a user that leaves then takes its completions out of the batch.
+    // First: a user that leaves takes its completions out of the batch.
     if (!unnumbered_.empty()) EnterThoseThatAreMade();
     return true;
   }

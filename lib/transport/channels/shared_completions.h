@@ -1,16 +1,12 @@
-// SharedCompletions is the completion queue of an engine on one rail. All queue pairs of all its
-// connections there share it, so that an idle peer costs no queue, no channel and no poll.
+// SharedCompletions is the completion queue of an engine on one rail. All queue pairs there share
+// it, so that an idle peer costs no queue, no channel and no poll.
 //
-// A completion is passed to the connection whose queue pair it names. Work is done in tasks: arm,
-// drain, and after each batch a turn for every connection in it, to post again and to send. A task
-// handles a bounded number of completions and copies a bounded number of bytes, then posts its
-// continuation.
+// A completion goes to the connection whose queue pair it names; after each batch every connection
+// in it gets a turn, to post again and to send. A task has bounds, then posts its continuation. If
+// a device cannot resize its queues, further ones are opened, each twice as large.
 //
-// If a device cannot resize its queues, further ones are opened, each twice as large as the one
-// before.
-//
-// Law: a queue has an entry for everything that may be posted on the queue pairs that complete into
-//      it (Share), so it cannot overrun.
+// Law: a queue has an entry for everything that may be posted on its queue pairs (Share), so it
+//      cannot overrun.
 // Law: no completion is passed on for a queue pair whose share was dropped.
 #pragma once
 
@@ -35,19 +31,18 @@ class SharedCompletions final {
   struct Queue;
 
  public:
-  // Entries of the first queue.
   static constexpr uint32_t kFirstDepth = 1024;
   static constexpr size_t kCompletionsPerTask = 1024;
-  // Time without another try after a failed resize: memory is short for longer than a message
-  // takes, and each try is work for the kernel, on the loop.
+  // Rest after a failed resize: memory is short for longer than a message takes, and a try is work
+  // for the kernel, on the loop.
   static constexpr base::Duration kResizeRest = base::Seconds(1);
 
-  // A connection. It outlives its shares, and is not dropped between OnCompletion and OnTurn.
+  // Outlives its shares, and is not dropped between OnCompletion and OnTurn.
   class User {
    public:
-    // A queue pair of its own has completed. May drop shares.
+    // May drop shares.
     virtual void OnCompletion(const verbs::Completion& completion, CopyBudget& budget) = 0;
-    // Follows in the same task, when its completions show what may be posted now.
+    // Follows in the same task.
     virtual void OnTurn(CopyBudget& budget) = 0;
 
     base::Link<User> turn;
@@ -56,7 +51,7 @@ class SharedCompletions final {
     ~User() = default;
   };
 
-  // Room for the requests of one queue pair. Dropped after the queue pair.
+  // Room for the requests of one queue pair; dropped after it.
   class Share final {
    public:
     ~Share() { owner_.Leave(*this); }
@@ -64,12 +59,11 @@ class SharedCompletions final {
     Share& operator=(const Share&) = delete;
 
     verbs::CompletionQueue& queue();
-    // Passes the queue pair's completions to `user`. The queue pair, which may be made later, is
-    // dropped before the share.
+    // The queue pair may be made later.
     void Bind(const verbs::QueuePair& queue_pair, User& user);
-    // Reserves `entries` more. Returns false, changing nothing, if there is no room.
+    // Returns false, changing nothing, if there is no room.
     [[nodiscard]] bool Grow(uint32_t entries);
-    // Gives back `entries`, which are not and will not be posted.
+    // Gives back `entries` that will not be posted.
     void Shrink(uint32_t entries);
 
    private:
@@ -80,23 +74,22 @@ class SharedCompletions final {
     Queue& queue_;
     uint32_t entries_;
     User* user_ = nullptr;
-    const verbs::QueuePair* unnumbered_ = nullptr;  // the queue pair, until its number is known
+    const verbs::QueuePair* unnumbered_ = nullptr;  // until its number is known
     uint32_t number_ = 0;                           // the queue pair's
   };
 
-  // `largest_copy`: bytes that one completion may copy.
+  // `largest_copy`: bytes of one completion.
   static absl::StatusOr<std::unique_ptr<SharedCompletions>> Create(verbs::Device& device, base::EventLoop& loop,
                                                                    size_t largest_copy);
   ~SharedCompletions();
 
-  // Reserves room for a queue pair that posts at most `entries` requests and receives, and `more`
-  // of them only after Share::Grow. kResourceExhausted: the device's queues are full.
+  // Reserves room for `entries` requests and receives of a queue pair, and for `more` by
+  // Share::Grow. kResourceExhausted: the device's queues are full.
   absl::StatusOr<std::unique_ptr<Share>> Reserve(uint32_t entries, uint32_t more = 0);
 
-  // Passes on what is there, within one task's bounds. Returns true when it stopped before the end;
-  // then it goes on by itself.
+  // Passes on what is there, within one task's bounds. Returns true if it goes on by itself.
   bool Drain();
-  // Completions passed on so far; and that number once all that are there now are passed on.
+  // Completions passed on; and that number once all that are there now are.
   uint64_t passed() const { return passed_; }
   uint64_t ahead() const { return passed_ + (count_ - next_) + depth(); }
 
@@ -105,7 +98,7 @@ class SharedCompletions final {
   uint32_t depth() const;     // entries
 
  private:
-  static constexpr size_t kBatch = 8;  // small: the first of them waits until all are polled
+  static constexpr size_t kBatch = 8;  // small: the first waits until all are polled
 
   struct Queue {
     std::unique_ptr<verbs::CompletionQueue> completions;
@@ -131,12 +124,12 @@ class SharedCompletions final {
   bool resizable_ = true;
   std::vector<std::unique_ptr<Queue>> queues_;  // the last is the largest
   absl::flat_hash_map<uint32_t, User*> users_;  // by queue pair number; never visited in its own order
-  std::vector<Share*> unnumbered_;              // their queue pairs were not made yet at the last look
+  std::vector<Share*> unnumbered_;              // of queue pairs not made at the last look
   base::IntrusiveList<User, &User::turn> turns_;
 
   std::array<verbs::Completion, kBatch> batch_;
-  size_t next_ = 0;        // of the batch
-  size_t count_ = 0;       // in the batch
+  size_t next_ = 0;        // in batch_
+  size_t count_ = 0;       // in batch_
   size_t next_queue_ = 0;  // to be polled
   uint64_t passed_ = 0;    // completions
   base::Timer more_;

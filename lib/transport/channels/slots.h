@@ -12,11 +12,9 @@
 
 namespace tokamak::transport {
 
-// Requests posted together.
 constexpr size_t kPostBatch = 16;
 
 // Posts a receive for each of `entries` into `piece_of(entry)`, with a RequestId of `queue`.
-// Returns how many were posted.
 template <typename PieceOf>
 verbs::PostResult PostReceives(verbs::QueuePair& queue_pair, absl::Span<const uint32_t> entries, uint8_t queue,
                                PieceOf piece_of) {
@@ -37,12 +35,11 @@ verbs::PostResult PostReceives(verbs::QueuePair& queue_pair, absl::Span<const ui
   return all;
 }
 
-// The taken entries of a send queue. An entry is free again when its completion, or that of a later
-// request, was polled (verbs.h), so entries form a ring and most requests need no completion of
-// their own.
+// The taken entries of a send queue: an entry is free when its completion, or a later one, was
+// polled (verbs.h), so most requests need none.
 class SendRing final {
  public:
-  // `entries` is at least kMinEntries.
+  // `entries`: at least kMinEntries.
   explicit SendRing(uint32_t entries);
   static constexpr uint32_t kMinEntries = 4;
 
@@ -50,23 +47,22 @@ class SendRing final {
   uint32_t taken() const { return static_cast<uint32_t>(tail_ - head_); }
   uint32_t free() const { return entries_ - taken(); }
   uint32_t entries() const { return entries_; }
-  // The oldest taken entry; of an empty ring, the next.
+  // The oldest taken entry; in an empty ring, the next.
   uint32_t oldest() const { return static_cast<uint32_t>(head_ % entries_); }
 
-  // Takes the entry of the next request. The ring must not be full.
+  // The ring must not be full.
   uint32_t Take() { return static_cast<uint32_t>(tail_++ % entries_); }
 
-  // True if the last taken request has to be signaled, so that a full ring always has a completion
-  // to come.
+  // True if the last taken request must be signaled: a full ring always has a completion to come.
   bool signal_due() const { return tail_ % (entries_ / kMinEntries) == 0; }
 
-  // The completion of the request in `entry` was polled. Returns false if there is no such request.
+  // Returns false if there is no such request.
   [[nodiscard]] bool Complete(uint32_t entry);
 
  private:
   const uint32_t entries_;
   uint64_t head_ = 0;  // oldest taken entry
-  uint64_t tail_ = 0;  // next entry to take
+  uint64_t tail_ = 0;  // next entry
 };
 
 }  // namespace tokamak::transport

@@ -1,8 +1,7 @@
-// A rail is one device with what a transport needs of it. An endpoint may have several: its
-// connections spread large transfers over them, and go on without one that fails.
+// A rail is one device with what a transport needs of it. An endpoint may have several.
 //
-// Law: rail i of an endpoint reaches rail i of its peers (one network, or networks that are
-//      joined). Rail 0 is where the directory says that the endpoint listens.
+// Law: rail i of an endpoint reaches rail i of its peers (one network, or joined ones). Rail 0 is
+//      where the directory says that the endpoint listens.
 #pragma once
 
 #include "lib/transport/limits.h"

@@ -11,10 +11,9 @@ namespace {
 
 using verbs::Access;
 
-// Memory of objects is read only after a completion has reported its bytes.
+// Memory is read only after a completion has reported it.
 constexpr Access kOrder = verbs::kRelaxedOrdering;
 
-// Grants no more than the use needs.
 Access AccessFor(Registration::Use use, const verbs::Limits& limits) {
   switch (use) {
     case Registration::Use::kReadSource:
@@ -55,7 +54,7 @@ class Arena final : public Registration {
       return absl::InvalidArgumentError(
           absl::StrCat(memory.size(), " bytes that are not inside the registered arena of ", arena_.size()));
     }
-    // Peers never write through the arena's key, and iWARP's READs write through a remote key.
+    // Peers never write through the arena's key; iWARP's READs need a remote one.
     const bool own =
         use == Use::kWriteTarget || (use == Use::kReadTarget && device_.limits().read_sink_needs_remote_write);
     if (own) return on_demand_.Acquire(memory, use);
@@ -77,7 +76,7 @@ class Arena final : public Registration {
   OnDemand on_demand_;
   const absl::Span<uint8_t> arena_;
   const std::unique_ptr<verbs::MemoryRegion> region_;
-  const bool windows_;  // true if windows may be bound in it
+  const bool windows_;  // may be bound in it
 };
 
 }  // namespace

@@ -3,14 +3,12 @@
 //
 //   arena      the whole store once, for REMOTE_READ only: nothing is registered on the data path
 //              (default), unless the device has no memory windows and peers WRITE
-//   on_demand  each transfer registers its own memory and deregisters it after, as in the original
-//              study
-//   cached     blocks of the store are registered when the first transfer touches them, and kept
-//              (registration_cache.h)
+//   on_demand  each transfer registers its own memory, as in the original study
+//   cached     blocks of the store, when first touched (registration_cache.h)
 //
-// The target of a peer's WRITE never uses the arena's key: it gets a key for exactly its range,
-// revoked before seal. That is a memory window in the arena if possible (write_target.h), otherwise
-// a region of its own. Thread rule: any thread, as ProtectionDomain.
+// The target of a peer's WRITE gets a key for exactly its range, revoked before seal: a memory
+// window in the arena if possible (write_target.h), otherwise a region.
+// Thread rule: any thread, as ProtectionDomain.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +22,11 @@
 
 namespace tokamak::transport {
 
-// Keys for a range of memory while it lives. Dropping a lease that owns a region revokes its keys
-// at once.
+// Dropping a lease that owns a region revokes its keys at once.
 class Lease final {
  public:
-  // Borrows keys of another owner, which outlives it.
+  // Borrows keys of an owner that outlives it.
   Lease(uint32_t lkey, uint32_t rkey) : lkey_(lkey), rkey_(rkey) {}
-  // Owns a region.
   explicit Lease(std::unique_ptr<verbs::MemoryRegion> region) : Lease(std::move(region), true) {}
   // Shares a region; `registered_now`: by this lease.
   Lease(std::shared_ptr<verbs::MemoryRegion> region, bool registered_now)
@@ -57,12 +53,11 @@ class Registration {
 
   virtual ~Registration() = default;
   virtual absl::StatusOr<Lease> Acquire(absl::Span<uint8_t> memory, Use use) = 0;
-  // Returns the region around `memory` in which a window may be bound for a peer's WRITEs; null if
-  // there is none, and Acquire has to do.
+  // Returns where to bind a window for a peer's WRITEs into `memory`; null: use Acquire.
   virtual verbs::MemoryRegion* GroundOf(absl::Span<uint8_t> memory) = 0;
 };
 
-// `arena` must stay mapped, and `domain` alive, while the registration lives.
+// `arena` must stay mapped, and `domain` alive, meanwhile.
 absl::StatusOr<std::unique_ptr<Registration>> RegisterArena(verbs::Device& device, verbs::ProtectionDomain& domain,
                                                             absl::Span<uint8_t> arena);
 std::unique_ptr<Registration> RegisterOnDemand(verbs::Device& device, verbs::ProtectionDomain& domain);

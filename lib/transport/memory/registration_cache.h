@@ -1,19 +1,11 @@
 // RegistrationCache registers blocks of the store when the first transfer touches them, and keeps
 // them: a pin-down cache, as MPI libraries have for the memory of programs (H. Tezuka et al.,
-// "Pin-down cache", IPPS 1998). It locks less memory than an arena, and registers often used memory
-// once.
+// "Pin-down cache", IPPS 1998). It locks less memory than an arena. The store is never unmapped, so
+// no region goes stale.
 //
-// The store's memory never moves and is never unmapped, so no region can go stale.
-//
-// A region covers whole blocks, from the one with the object's first byte to the one with its last.
-//
-// Law: a region lives while a lease uses it; of the unused ones, the least recently used goes
-// first.
-//
+// Law: a region lives while a lease uses it; the least recently used of the others goes first.
 // Law: the target of a peer's WRITE is never a cached region.
-//
-// Bound: kMaxRegions are kept. If leases use all of these, a transfer registers its own memory.
-//
+// Bound: kMaxRegions. If leases use all of them, a transfer registers its own memory.
 // Thread rule: any thread.
 #pragma once
 
@@ -34,7 +26,7 @@ class RegistrationCache final : public Registration {
   static constexpr size_t kBlock = 16 << 20;  // bytes
 
   // `arena` must stay mapped, and `domain` alive. `others` registers what is not cached.
-  // `reads_need_own_keys`: true for iWARP, whose READs write through a remote key.
+  // `reads_need_own_keys`: iWARP's READs write through a remote key.
   RegistrationCache(verbs::ProtectionDomain& domain, absl::Span<uint8_t> arena, std::unique_ptr<Registration> others,
                     bool reads_need_own_keys, size_t block = kBlock)
       : domain_(domain),
@@ -46,17 +38,16 @@ class RegistrationCache final : public Registration {
   absl::StatusOr<Lease> Acquire(absl::Span<uint8_t> memory, Use use) override;
   verbs::MemoryRegion* GroundOf(absl::Span<uint8_t>) override { return nullptr; }
 
-  // Cached regions.
   size_t size() const;
 
  private:
   struct Cached {
-    size_t begin;  // in bytes from the arena's first
+    size_t begin;  // bytes of the arena
     size_t end;
     std::shared_ptr<verbs::MemoryRegion> region;
   };
 
-  // Makes room for one more; returns false if all are in use.
+  // Returns false if all are in use.
   bool MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   verbs::ProtectionDomain& domain_;
@@ -65,7 +56,7 @@ class RegistrationCache final : public Registration {
   const bool reads_need_own_keys_;
   const size_t block_;
   mutable base::Mutex mutex_;
-  std::list<Cached> cached_ ABSL_GUARDED_BY(mutex_);  // the most recently used is first
+  std::list<Cached> cached_ ABSL_GUARDED_BY(mutex_);  // most recently used first
 };
 
 }  // namespace tokamak::transport

@@ -46,7 +46,7 @@ bool SlotPool::HasLower(uint32_t slot) const {
 absl::Status SlotPool::AddBlock() {
   const uint64_t bytes = uint64_t{block_} * size_;
   auto block = std::make_unique<Block>();
-  block->memory.reset(new uint8_t[bytes]);  // not cleared: slots that are never used are never touched
+  block->memory.reset(new uint8_t[bytes]);  // not cleared: unused slots are never touched
   auto region = domain_.RegisterMemory({block->memory.get(), bytes}, verbs::kLocalWrite | verbs::kRelaxedOrdering);
   if (!region.ok()) return region.status();
   block->region = *std::move(region);

@@ -1,8 +1,8 @@
 // SlotPool hands out registered message buffers of one size to all connections of an engine on one
 // rail, so that memory is where messages are, not where they might come.
 //
-// It grows by blocks, each one memory region, and drops an unused block if another is free as well.
-// Slots of the lowest blocks go first, so that the others come free.
+// A block is one memory region; an unused one is dropped if another is free as well. Slots of the
+// lowest blocks go first.
 //
 // Law: a slot is given back only when the queue pair that was to use it is gone, or has completed
 //      that request.
@@ -22,23 +22,23 @@ namespace tokamak::transport {
 
 class SlotPool final {
  public:
-  // Time between two attempts to register memory for TakeSpare after a failure: memory is short for
-  // longer than a message takes, and each attempt is work for the kernel, on the loop.
+  // Rest of TakeSpare after a failed registration: memory is short for longer than a message takes,
+  // and a try is work for the kernel, on the loop.
   static constexpr base::Duration kRegisterRest = base::Seconds(1);
 
-  // Registers no memory yet. `block`: slots of one region.
+  // `block`: slots of one region.
   SlotPool(base::EventLoop& loop, verbs::ProtectionDomain& domain, uint32_t slot_size, uint32_t block)
       : loop_(loop), domain_(domain), size_(slot_size), block_(block) {}
   ~SlotPool();
   SlotPool(const SlotPool&) = delete;
   SlotPool& operator=(const SlotPool&) = delete;
 
-  // Slots in a block of kBlockBytes; at least kMinBlock.
+  // Slots of kBlockBytes; at least kMinBlock.
   static uint32_t BlockFor(uint32_t slot_size);
 
-  // Takes a slot, by its number. Errors: no further memory can be registered.
+  // Errors: no further memory can be registered.
   absl::StatusOr<uint32_t> Take();
-  // The same for a slot that is optional.
+  // Takes an optional slot.
   absl::StatusOr<uint32_t> TakeSpare();
   void Give(uint32_t slot);
 
@@ -58,7 +58,7 @@ class SlotPool final {
 
   struct Block {
     std::unique_ptr<uint8_t[]> memory;
-    std::unique_ptr<verbs::MemoryRegion> region;  // after memory: revoked before it is freed
+    std::unique_ptr<verbs::MemoryRegion> region;  // revoked before the memory is freed
     std::vector<uint32_t> free;
   };
   const Block& BlockOf(uint32_t slot) const { return *blocks_[slot / block_]; }
@@ -69,12 +69,12 @@ class SlotPool final {
   verbs::ProtectionDomain& domain_;
   const uint32_t size_;
   const uint32_t block_;
-  std::vector<std::unique_ptr<Block>> blocks_;  // null: dropped, the next one takes its place
+  std::vector<std::unique_ptr<Block>> blocks_;  // null: dropped
   uint32_t blocks_there_ = 0;
-  uint32_t blocks_free_ = 0;   // blocks without a taken slot
+  uint32_t blocks_free_ = 0;   // without a taken slot
   mutable size_t lowest_ = 0;  // no slot below is free
   uint32_t taken_ = 0;
-  base::Timer register_rest_;  // armed: TakeSpare registers no memory
+  base::Timer register_rest_;  // armed: TakeSpare registers nothing
 };
 
 }  // namespace tokamak::transport

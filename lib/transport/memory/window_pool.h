@@ -20,15 +20,15 @@ class WindowPool final {
 
   explicit WindowPool(const Rail& rail) : rail_(rail) {}
 
-  // Null if all are in use, or the device makes no more, or cannot bind them: use a region instead.
+  // Null: all are in use, or the device makes or binds no more; use a region.
   std::unique_ptr<verbs::MemoryWindow> Take();
-  // Takes back a window that was invalidated.
+  // Takes back an invalidated window.
   void Give(std::unique_ptr<verbs::MemoryWindow> window) { free_.push_back(std::move(window)); }
   // Drops a window that may still be open, which closes it, or whose queue pair is gone: a device
-  // may need another in its place, and its next taker must learn that there is none.
+  // may need another in its place.
   void Drop(std::unique_ptr<verbs::MemoryWindow> window);
 
-  // The device failed to bind one, which ended a queue pair: stop using windows.
+  // Stops using windows: a failed bind ended a queue pair.
   void GiveUp();
 
   uint32_t windows() const { return windows_; }  // in use or not

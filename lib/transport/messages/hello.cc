@@ -11,9 +11,9 @@
 namespace tokamak::transport {
 namespace {
 
-constexpr uint32_t kMagic = 0x4d4b4f54;  // "TOKM" as it lies in memory
+constexpr uint32_t kMagic = 0x4d4b4f54;  // "TOKM" in memory
 
-// Offset of each field, in bytes.
+// Offsets in bytes.
 constexpr size_t kMagicAt = 0, kVersionAt = 4, kQueueAt = 6, kBulkAt = 7, kReadsAt = 8, kImmediateAt = 9, kRailsAt = 10,
                  kPrimaryAt = 11, kSlotSizeAt = 12, kSlotsAt = 16, kTransfersAt = 20, kCallsAt = 24, kFirstSlotsAt = 28,
                  kTokenAt = 32;

@@ -11,7 +11,7 @@
 namespace tokamak::transport {
 namespace {
 
-// The header on the wire. Bytes only, so that it has no alignment and no padding.
+// Without alignment or padding.
 struct WireHeader {
   uint8_t kind;
   uint8_t protocol;
@@ -25,7 +25,7 @@ struct WireHeader {
   uint8_t data_size[8];
   uint8_t metadata_size[8];
   // TRANSFER: object id, 20 bytes; CHUNK: offset, 8; DATA: address, 8, and rkey, 4; RAIL_DOWN:
-  // rail, 4; PROGRESS: offset, 8, and what has arrived, 8; FAIL: what has arrived, 8.
+  // rail, 4; PROGRESS: offset, 8, and arrived, 8; FAIL: arrived, 8.
   uint8_t detail[24];
 };
 static_assert(sizeof(WireHeader) == kHeaderSize, "the header's size is part of the protocol");
@@ -49,7 +49,6 @@ RemoteRange LoadRange(const uint8_t* in) {
   return RemoteRange{base::LoadLittle<uint64_t>(in), base::LoadLittle<uint32_t>(in + 8)};
 }
 
-// These bodies are fields of Header.
 bool BodyIsFields(const Header& header) {
   return header.kind == MessageKind::kTransfer || header.kind == MessageKind::kData;
 }
@@ -77,16 +76,16 @@ void StoreFields(const Header& header, uint8_t* out) {
   }
 }
 
-// The fields that a kind uses beyond kind, credits and body.
+// The fields of a kind beyond kind, credits and body.
 struct Shape {
   bool protocol, flags, status, deadline, transfer, size;
-  size_t detail;  // bytes of it
+  size_t detail;  // bytes
   bool body;
 };
 
 const Shape* ShapeOf(uint8_t kind) {
   static constexpr Shape kShapes[] = {
-      {},                                                    // no kind is 0
+      {},                                                    // none
       {true, true, false, true, true, true, 20, false},      // TRANSFER; its body is checked apart
       {true, false, false, true, true, true, 12, false},     // DATA; its further keys are checked apart
       {true, false, false, false, true, true, 8, true},      // CHUNK
@@ -176,7 +175,6 @@ absl::Status CheckKind(const Header& header, size_t body_size) {
   return absl::OkStatus();
 }
 
-// The bytes of `detail`, by kind.
 void LoadDetail(const WireHeader& wire, Header* header) {
   if (header->kind == MessageKind::kTransfer) {
     std::array<uint8_t, base::ObjectId::kSize> id;

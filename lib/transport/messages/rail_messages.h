@@ -12,17 +12,17 @@
 
 namespace tokamak::transport {
 
-// RAILS: the services of all rails of a connection, at least two, by rail.
+// The services of a connection's rails, at least two, by rail.
 std::vector<uint8_t> EncodeRails(absl::Span<const verbs::Address> rails);
 absl::StatusOr<std::vector<verbs::Address>> DecodeRails(absl::Span<const uint8_t> body);
 
-// RAIL_DOWN of a puller: a write that it waits for, and the shares of it whose notes have come.
+// A write that the puller waits for, and its notes that have come.
 struct WantedWrite {
   uint64_t transfer = 0;
   uint32_t shares_seen = 0;  // bits
 };
 
-// Most writes of one puller at once on a connection with several rails.
+// Writes of one puller on a connection with several rails.
 constexpr size_t kMaxWantedWrites = 32;
 
 // By rising transfer, at most kMaxWantedWrites.

@@ -12,39 +12,37 @@ namespace {
 
 constexpr Protocol kAll[] = {Protocol::kEager, Protocol::kRead, Protocol::kWrite};
 
-// Most pulls that a mean is worth, so that it follows a link that changes slowly: of exploring
-// pulls, which are few, and of others.
+// Pulls that a mean is worth at most, to follow slow changes: of exploring pulls, which are few,
+// and of others.
 constexpr float kMostWeight = 6;
 constexpr float kMostWeightOfMany = 16;
 
 // Half-life of a mean without pulls.
 constexpr base::Duration kMemory = base::Seconds(60);
 
-// Classes between whose means times are interpolated: 4 to each side, a factor of four in size. A
-// mean at one side alone says nothing of a size beyond the next class.
+// Classes to each side between whose means times are interpolated, a factor of four in size; with a
+// mean at one side alone.
 constexpr int kReach = 4;
 constexpr int kReachOfOne = 1;
 
-// Cap on a pull's time, as a multiple of the expected time: a pull that hung says little.
+// In expected times: a pull that hung says little.
 constexpr double kMostOfExpected = 2;
 
-// A pull that takes this much longer than expected, or shorter by the same factor, surprises. Many
-// in one direction show that the link has changed: each weighs as much as three that do not
-// surprise, as a change may touch some sizes alone; one in the other direction resets the count.
+// A pull this much longer or shorter than expected surprises. Many in one direction show that the
+// link has changed: each weighs as much as three others, as a change may touch some sizes alone;
+// one in the other direction resets the count.
 constexpr double kSurprise = 1.25;
 constexpr int kSurpriseWeight = 3;
 constexpr int kChangedAt = 8 * kSurpriseWeight;
 
-// A protocol that takes kMuchSlower times as long as the best, or longer, is explored in this part
-// of its turns.
+// From kMuchSlower on, a protocol is explored in this part of its turns.
 constexpr double kMuchSlower = 1.5;
 constexpr double kTurnsOfMuchSlower = 0.1;
 
-// Part of the pulls that may explore which do, so that a repetitive program does not always explore
-// with the same ones.
+// Part of the pulls that may explore which do, so that a repetitive program varies them.
 constexpr double kEagerness = 0.5;
 
-// Most time that is saved up for exploring pulls.
+// Saved up for exploring.
 constexpr base::Duration kMostSavedTime = base::Seconds(3600);
 
 }  // namespace
@@ -73,7 +71,7 @@ AdaptivePolicy::Peer& AdaptivePolicy::Find(const Ip& peer, base::Time now) {
   return made;
 }
 
-// Interpolates between the means at both sides of `size`, or uses the only one.
+// Interpolates between the means around `size`, or uses the only one.
 std::optional<double> AdaptivePolicy::Estimate(const Peer& peer, Protocol protocol, uint64_t size) {
   const int own = ClassOf(size);
   const auto exact = static_cast<double>(size);
@@ -96,7 +94,7 @@ std::optional<double> AdaptivePolicy::Estimate(const Peer& peer, Protocol protoc
   return std::nullopt;
 }
 
-// The table's, until something is known.
+// Returns the table's until something is known.
 Protocol AdaptivePolicy::Best(const Peer& peer, uint64_t size) const {
   Protocol best = table_.Choose(size);
   std::optional<double> least = Estimate(peer, best, size);
@@ -124,7 +122,7 @@ AdaptivePolicy::Choice AdaptivePolicy::Explore(Peer& peer, uint64_t size, Protoc
     return none;
   }
   const auto expected = base::Duration::Picoseconds(static_cast<int64_t>(seconds * 1e12));
-  if (own.time_saved < expected * kTimeForOne) return none;  // its turn comes when that is saved
+  if (own.time_saved < expected * kTimeForOne) return none;  // when that is saved
   own.pulls_saved -= kPullsForOne;
   own.time_saved = own.time_saved - expected * kTimeForOne;
   own.next = (own.next + 1) % kProtocols;

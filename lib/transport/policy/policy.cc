@@ -17,24 +17,23 @@ struct Unit {
 };
 constexpr Unit kUnits[] = {{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}};
 
-// For an unknown device: over UDP on loopback, with slots of 16 KiB, eager and read took the same
-// time at 256 KiB and eager half of it at 64 KiB, once. On rdma_rxe and siw it was not measured;
-// they have no windows, so write would register memory for each transfer.
+// An unknown device. Over UDP on loopback, with slots of 16 KiB, eager and read took the same time
+// at 256 KiB, and eager half of it at 64 KiB, once. rdma_rxe and siw, not measured, have no
+// windows, so write would register memory for each transfer.
 constexpr uint64_t kEagerAtMost = 128 * 1024;
 
-// Our software NIC, on loopback (docs/study): eager and write are within 5 % of each other up to 48
-// KiB, and beyond write is faster, by 15 to 40 % from 256 KiB on. Read costs a round trip more.
-// Eager reaches to where write begins to gain: a node with small objects alone needs no bulk queue
-// pairs. Write's target is a memory window there, and costs no registration.
+// Our software NIC, on loopback (docs/study): eager and write are within 5 % up to 48 KiB; from 256
+// KiB on write is faster by 15 to 40 %, and read costs a round trip more. A node with small objects
+// alone needs no bulk queue pairs.
 constexpr uint64_t kSoftwareEagerAtMost = 16 * 1024;
 
-// Hardware: not measured, there was none. Computed with published figures for a ConnectX-6
-// (sim/costs/presets.json, docs/simulation.md, "Where is the threshold?"): a single read overtakes
-// eager just above 15 KiB. A single write would save read's round trip, 4 us; but with sixteen at
-// once it falls behind read at 16 KiB, and without windows always.
+// Hardware, not measured: computed with published figures for a ConnectX-6 (sim/costs/presets.json,
+// docs/simulation.md, "Where is the threshold?"). A single read overtakes eager just above 15 KiB.
+// A single write would save read's round trip, 4 us; with sixteen at once it falls behind read at
+// 16 KiB, and without windows always.
 constexpr uint64_t kHardwareEagerAtMost = 15 * 1024;
 
-// Exact, so that reading it back gives the same size.
+// Exact, so that it parses to the same size.
 std::string SizeToString(uint64_t size) {
   for (const Unit& u : kUnits) {
     if (size >= u.bytes && size % u.bytes == 0) return absl::StrCat(size / u.bytes, u.name);

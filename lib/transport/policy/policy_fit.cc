@@ -12,16 +12,16 @@ namespace {
 
 constexpr size_t kProtocols = kMeasuredProtocols.size();
 
-// Least gain of a change of protocol, as a part of one size's time; and, if the medians are
-// uncertain, as a multiple of their typical error.
+// Least gain of a change of protocol, as a part of one size's time; or in typical errors of the
+// medians.
 constexpr double kChange = 0.05;
 constexpr double kChangeByNoise = 10;
 
-// The standard error of a median is this many times the median deviation, over the square root of
-// the number of samples, for a normal distribution.
+// Standard error of a median in median deviations over the square root of the samples, for a normal
+// distribution.
 constexpr double kErrorOfDeviation = 1.86;
 
-// Factor by which a protocol that was not measured at a size counts as slower.
+// For a protocol not measured at a size.
 constexpr double kNotMeasured = 1e6;
 
 constexpr int kDraws = 200;
@@ -38,13 +38,12 @@ Medians MediansOf(absl::Span<const SizeTimes> times) {
   return medians;
 }
 
-// Returns by how much, as a part, it is slower than the fastest there.
+// Returns the excess over the fastest, as a part.
 double Loss(const Medians& medians, size_t i, size_t p) {
   const double best = *std::min_element(medians[i].begin(), medians[i].end());
   return medians[i][p] / best - 1;
 }
 
-// Returns the typical error of the medians.
 double ErrorOf(absl::Span<const SizeTimes> times, const Medians& medians) {
   std::vector<double> errors;
   for (size_t i = 0; i < times.size(); ++i) {
@@ -59,7 +58,7 @@ double ErrorOf(absl::Span<const SizeTimes> times, const Medians& medians) {
   return Median(std::move(errors));
 }
 
-// Returns the cheapest sequence of protocols, one for each size.
+// Returns the cheapest protocols by size.
 std::vector<size_t> BestSequence(const Medians& medians, double change) {
   std::vector<std::array<size_t, kProtocols>> from(medians.size());
   std::array<double, kProtocols> cost{};
@@ -81,7 +80,7 @@ std::vector<size_t> BestSequence(const Medians& medians, double change) {
   return sequence;
 }
 
-// Returns where two lines through the times of sizes i and i + 1 meet, `below` being faster at i.
+// Returns where lines through the times of sizes i and i + 1 meet; `below` is faster at i.
 double Crossing(absl::Span<const SizeTimes> times, const Medians& medians, size_t i, size_t below, size_t above) {
   const double at = medians[i][above] - medians[i][below];
   const double after = medians[i + 1][below] - medians[i + 1][above];
@@ -91,14 +90,13 @@ double Crossing(absl::Span<const SizeTimes> times, const Medians& medians, size_
   return size + part * (next - size);
 }
 
-// Sizes from `first` to `last`, between which `below` gives way to `above` once.
+// Sizes between which `below` gives way to `above` once.
 struct Range {
   size_t first, last;
   size_t below, above;
 };
 
-// Returns where the change costs least, by the rule of BestSequence; the first or last size if one
-// protocol alone costs less.
+// Returns where the change costs least; the first or last size if one protocol alone costs less.
 double BestCrossing(absl::Span<const SizeTimes> times, const Medians& medians, const Range& range, double change) {
   const auto loss = [&](size_t i, size_t p, size_t other) {
     return std::max(0.0, medians[i][p] / medians[i][other] - 1);
@@ -106,7 +104,7 @@ double BestCrossing(absl::Span<const SizeTimes> times, const Medians& medians, c
   double cost = 0;  // with `above` everywhere
   for (size_t i = range.first; i <= range.last; ++i) cost += loss(i, range.above, range.below);
   double least = cost;
-  size_t split = range.first;  // sizes from there on use `above`
+  size_t split = range.first;  // first size with `above`
   for (size_t i = range.first; i <= range.last; ++i) {
     cost += loss(i, range.below, range.above) - loss(i, range.above, range.below);
     const double with_change = cost + (i < range.last ? change : 0);

@@ -1,11 +1,9 @@
 // FitPolicy makes a table of protocols from measured times: which protocol for which size, the
 // crossovers, and their certainty.
 //
-// The median of each size and protocol counts, so that a few late samples do not. The table is the
-// cheapest sequence of protocols, where each change of protocol costs something, too, so noise
-// makes no steps. Between two sizes times are taken to lie on a line. The certainty of a crossover
-// comes from drawing the samples anew many times (the bootstrap). Pure functions: the same samples
-// and random numbers give the same table.
+// Medians count. The table is the cheapest sequence of protocols, where a change costs something,
+// so noise makes no steps; times between two sizes lie on a line. The certainty of a crossover
+// comes from the bootstrap. Pure functions of samples and random numbers.
 #pragma once
 
 #include <array>
@@ -20,13 +18,11 @@
 
 namespace tokamak::transport {
 
-// The protocols that can be measured.
 constexpr std::array<Protocol, 3> kMeasuredProtocols = {Protocol::kEager, Protocol::kRead, Protocol::kWrite};
 
-// Measured times of one size.
 struct SizeTimes {
   uint64_t size = 0;
-  std::array<std::vector<double>, 3> seconds;  // by kMeasuredProtocols; empty: this protocol is not chosen here
+  std::array<std::vector<double>, 3> seconds;  // by kMeasuredProtocols; empty: not chosen here
 };
 
 // `below` is faster up to `size`, `above` beyond.
@@ -34,18 +30,18 @@ struct Crossover {
   Protocol below = Protocol::kAuto;
   Protocol above = Protocol::kAuto;
   uint64_t size = 0;
-  uint64_t least = 0, most = 0;  // its 95 % interval; an end of the measured range means that there may be no crossover
-  // largest loss of time at `least` or `most` by the wrong protocol of the two, as a part
+  uint64_t least = 0, most = 0;  // 95 % interval; at an end of the measured range there may be no crossover
+  // of time at `least` or `most` by the wrong one of the two, as a part
   double loss = 0;
 };
 
 struct PolicyFit {
   std::vector<Policy::Step> steps;
-  std::vector<Crossover> crossovers;  // one between each two steps
+  std::vector<Crossover> crossovers;  // between steps
   double error = 0;                   // standard error of a median, as a part of it
 };
 
-// `times`: in rising order of size, not empty, each with a measured protocol.
+// By rising size, not empty, each with a measured protocol.
 PolicyFit FitPolicy(absl::Span<const SizeTimes> times, base::Random random);
 
 // `samples` must not be empty. For an even number, returns the mean of the middle two.

@@ -12,13 +12,12 @@
 
 namespace tokamak::transport {
 
-// The owner's half: copies the next chunk into a slot whenever the channel has one.
 class EagerOwner final : public ControlChannel::Stream {
  public:
   class Listener {
    public:
     virtual ~Listener() = default;
-    // All bytes are copied into slots: the object is not needed any more.
+    // The object is not needed any more.
     virtual void OnStreamOver() = 0;
   };
 
@@ -36,17 +35,16 @@ class EagerOwner final : public ControlChannel::Stream {
   uint64_t transfer_ = 0;
   PinnedObject object_;
   uint64_t offset_ = 0;
-  bool started_ = false;  // an object of no bytes takes a chunk too
+  bool started_ = false;  // an empty object takes a chunk too
 };
 
-// The puller's half: copies chunks out of slots.
 class EagerPuller final {
  public:
-  // Receives an object of `size` into `memory`, from byte `arrived` on.
+  // Receives into `memory`, from byte `arrived` on.
   EagerPuller(base::EventLoop& loop, const ObjectSize& size, absl::Span<uint8_t> memory, uint64_t arrived)
       : loop_(loop), size_(size), memory_(memory), copied_(arrived) {}
 
-  // Copies the next chunk. kInvalidArgument: it is not the next.
+  // kInvalidArgument: not the next chunk.
   absl::Status Accept(const Message& message, CopyBudget& budget);
 
   uint64_t copied() const { return copied_; }  // bytes from the start
@@ -56,7 +54,7 @@ class EagerPuller final {
   base::EventLoop& loop_;
   const ObjectSize size_;
   const absl::Span<uint8_t> memory_;
-  bool started_ = false;  // an object of no bytes takes a chunk too
+  bool started_ = false;  // an empty object takes a chunk too
   uint64_t copied_;
 };
 

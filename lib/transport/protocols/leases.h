@@ -14,22 +14,20 @@
 
 namespace tokamak::transport {
 
-// Adds `rail`'s key to a range that has none of that rail yet; `primary` is the connection's.
+// The range has no key of `rail`; `primary` is the connection's.
 void AddKey(uint32_t rail, uint32_t rkey, uint32_t primary, RemoteRange* range);
 
 class Leases final {
  public:
   // Registers on each of `rails` (bits), or on none. Errors: those of Registration::Acquire.
   absl::Status Acquire(Context& context, uint32_t rails, absl::Span<uint8_t> memory, Registration::Use use);
-  // Revokes the keys that are not shared, on every rail: nobody touches the memory through them any
-  // more (but see Limits::drop_stops_transfers).
+  // Revokes the keys that are not shared: nobody touches the memory through them (but see
+  // Limits::drop_stops_transfers).
   void Drop();
 
   bool empty() const { return rails_ == 0; }
-  // Returns the message form of the keys; `primary` is the connection's.
   RemoteRange Tell(uint32_t primary) const;
-  // Gives `job` the local keys, and aims it at the peer's memory, over the rails with keys of both
-  // sides.
+  // Gives `job` the local keys, the peer's memory, and the rails with keys of both sides.
   void Aim(BulkJob* job, const RemoteRange& remote, uint32_t primary) const;
 
  private:

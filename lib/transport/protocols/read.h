@@ -10,12 +10,11 @@
 
 namespace tokamak::transport {
 
-// The owner's half: keys for the object until DONE.
+// Keys for the object until DONE.
 class ReadOwner final {
  public:
   // Errors: those of Registration::Acquire.
   absl::Status Open(Context& context, const BulkChannel& bulk, const PinnedObject& object);
-  // Fills in a DATA message.
   void Describe(Header* header) const;
   void Close() { leases_.Drop(); }
 
@@ -25,17 +24,16 @@ class ReadOwner final {
   Leases leases_;
 };
 
-// The puller's half.
 class ReadPuller final {
  public:
-  // Starts to READ all of `memory`, which is not empty; `owner` learns of the end.
+  // READs all of `memory`, which is not empty; `owner` learns of the end.
   absl::Status Start(Context& context, BulkChannel& bulk, absl::Span<uint8_t> memory, const RemoteRange& from,
                      BulkJob::Owner& owner);
-  // Posts no more. Returns true if READs are in flight: OnJobOver will follow.
+  // Returns true if READs are in flight: OnJobOver follows.
   bool Stop(BulkChannel& bulk) { return started_ && bulk.Stop(&job_); }
   const BulkJob& job() const { return job_; }
   uint64_t arrived() const { return started_ ? job_.Beginning() : 0; }
-  // Call it when nothing is in flight.
+  // Nothing may be in flight.
   void Close() { leases_.Drop(); }
 
  private:

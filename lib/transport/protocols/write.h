@@ -14,13 +14,13 @@
 
 namespace tokamak::transport {
 
-// The puller's half: its memory, open to the owner, and the notes that prove that all is written.
+// Notes prove that all is written.
 class WritePuller final {
  public:
   explicit WritePuller(WriteTarget::Owner& owner) : target_(owner) {}
   WriteTarget& target() { return target_; }
 
-  // `queue_pairs` of the connection. kInvalidArgument: a note that contradicts those before it.
+  // `queue_pairs`: the connection's. kInvalidArgument: the note contradicts earlier ones.
   absl::Status OnNote(const Note& note, uint32_t queue_pairs);
   bool complete() const { return shares_ > 0 && seen_ == (1u << shares_) - 1; }
   uint32_t shares_seen() const { return seen_; }
@@ -31,21 +31,20 @@ class WritePuller final {
   uint32_t seen_ = 0;    // bits
 };
 
-// The owner's half.
 class WriteOwner final {
  public:
-  // Starts to WRITE `bytes`, which are not empty; `owner` learns of the end.
+  // WRITEs `bytes`, which are not empty; `owner` learns of the end.
   absl::Status Start(Context& context, BulkChannel& bulk, absl::Span<uint8_t> bytes, const RemoteRange& to,
                      uint64_t transfer, BulkJob::Owner& owner);
-  // Posts no more. Returns true if WRITEs are in flight: OnJobOver will follow.
+  // Returns true if WRITEs are in flight: OnJobOver follows.
   bool Stop(BulkChannel& bulk) { return started_ && bulk.Stop(&job_); }
   const BulkJob& job() const { return job_; }
-  // Call it when nothing is in flight.
+  // Nothing may be in flight.
   void Close() { leases_.Drop(); }
-  // Written bytes, by the device's completions; less than all while the transfer goes on, and it
-  // falls when some have to be written again.
+  // Written bytes, by completions; less than all while the transfer goes on, and falls when some
+  // are repeated.
   uint64_t BytesWritten() const { return std::min(job_.bytes_done, job_.size - 1); }
-  // Written bytes from the start on without a gap.
+  // Written bytes from the start without a gap.
   uint64_t arrived() const { return started_ ? job_.Beginning() : 0; }
 
  private:

@@ -17,7 +17,7 @@ absl::Status WriteTarget::Open(Context& context, BulkChannel& bulk, absl::Span<u
   return regions_.Acquire(context, registered, memory, Registration::Use::kWriteTarget);
 }
 
-// Returns false if no window is to be had there.
+// Returns false if there is no window.
 bool WriteTarget::Bind(Context& context, BulkChannel& bulk, uint32_t rail, absl::Span<uint8_t> memory) {
   BulkQueue* const queue = bulk.QueueForWindows(rail);
   if (queue == nullptr) return false;

@@ -4,12 +4,10 @@
 //
 //   opening --> open --> closing --> closed
 //
-// A window is for the peer of one queue pair, and a message has room for one key of each rail. So
-// windows serve only if a rail of the connection has one bulk queue pair, and that is up; the first
-// transfer of a connection, which begins while it is being made, does not wait for that.
+// A window is for the peer of one queue pair, and a message has one key of each rail: so windows
+// need a rail with one bulk queue pair, and that up.
 //
-// Law: while it is opening, no key may leave. A rail that drops out takes its window along, and its
-// key is left out.
+// Law: while it is opening, no key may leave. A rail that drops out takes its window along.
 #pragma once
 
 #include <array>
@@ -38,20 +36,19 @@ class WriteTarget final : private Window::Owner {
 
   explicit WriteTarget(Owner& owner) : owner_(owner) {}
 
-  // Opens `memory`, which is not empty, to the peer on all live rails. Its requests leave with the
-  // channel's next Pump. If it is opening() then, OnTarget follows. Errors: those of
-  // Registration::Acquire.
+  // Opens `memory`, which is not empty, to the peer on all live rails, with the channel's next
+  // Pump. If it is opening() then, OnTarget follows. Errors: those of Registration::Acquire.
   absl::Status Open(Context& context, BulkChannel& bulk, absl::Span<uint8_t> memory);
   bool opening() const;
-  // Returns the message form of its keys; it must be open.
+  // It must be open.
   RemoteRange Tell() const;
 
-  // Ends the peer's access: regions go at once, windows with the channel's next Pump. If it is not
-  // closed() then, OnTarget follows.
+  // Regions close at once, windows with the channel's next Pump. If it is not closed() then,
+  // OnTarget follows.
   void Close();
-  // True if nobody can write there any more, over any rail (but see Limits::drop_stops_transfers).
+  // True if nobody can write there (but see Limits::drop_stops_transfers).
   bool closed() const;
-  // Closes the rest in this very call, at any cost.
+  // Closes the rest in this very call.
   void Revoke();
 
  private:

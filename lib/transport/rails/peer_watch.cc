@@ -21,7 +21,7 @@ void PeerWatch::OnTurn() {
                                [this] { OnWatch(); });
 }
 
-// The last messages, such as an answer, are work until their completion is known.
+// Until its completion is known, the last message is work.
 void PeerWatch::OnWatch() {
   const base::Time now = context_.loop.Now();
   const bool busy = user_.busy();
@@ -49,15 +49,15 @@ void PeerWatch::OnWatch() {
     control_.Rest();
     user_.Wake();  // it reports the device's error
   }
-  // The next look handles what did not leave at once.
+  // For what did not leave at once.
   looks_soon_ = control_.may_rest();
   if (looks_soon_) next = std::min(next, std::max(idle_since_ + kWindowRest, now + kProbeInterval));
   timer_ = context_.loop.RunAt(next, [this] { OnWatch(); });
 }
 
-// True if one message has been waiting for its completion in all of the last watches. A working
-// device reports after all its retries that the peer is gone (each takes four timeouts at most,
-// 9.7.6.1.3); kPatience more is for a busy one.
+// True if one message has waited for its completion in all of the last watches. A working device
+// reports a dead peer after all its retries (each takes four timeouts at most, 9.7.6.1.3);
+// kPatience is for a busy one.
 bool PeerWatch::DeviceIsStuck() {
   const bool waits = control_.completion_owed() && control_.completions() == completions_;
   completions_ = control_.completions();
@@ -67,8 +67,8 @@ bool PeerWatch::DeviceIsStuck() {
          kPatience + reliability.ack_timeout * 4 * (reliability.retry_count + 1);
 }
 
-// True if its device has taken all that may be sent, the probe last, and it sends nothing itself.
-// Its death can no longer be detected.
+// True if its device has taken all that may be sent, the probe last, and it sends nothing: its
+// death can no longer be detected.
 bool PeerWatch::PeerIsStuck() {
   const bool waits = control_.starved() && control_.received() == received_;
   watches_without_credit_ = waits ? watches_without_credit_ + 1 : 0;

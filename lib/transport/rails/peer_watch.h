@@ -1,8 +1,7 @@
-// PeerWatch watches the peer of a connection that is up. While there is work it probes a silent
-// one, so that a dead one is noticed; without work it gives up the peer's slots that it does not
-// need, and after a longer while ends the connection.
+// PeerWatch watches the peer of a connection that is up. With work it probes a silent one; without
+// it gives up the peer's surplus slots, and after a longer while ends the connection.
 //
-// The side that did not connect stays longer, so that normally the other one leaves.
+// The side that connected normally leaves first.
 #pragma once
 
 #include <cstdint>
@@ -21,18 +20,17 @@ class PeerWatch final {
     virtual ~User() = default;
     // True while transfers or calls are under way: silence is suspicious.
     virtual bool busy() const = 0;
-    // There is something to send.
     virtual void Wake() = 0;
     // The peer or the device is taken for dead, or nobody needs the connection. May drop us.
     virtual void Break(absl::Status status) = 0;
   };
 
-  // `idle_limit`: time for which a connection without work stays.
+  // `idle_limit`: of a connection without work.
   PeerWatch(Context& context, ControlChannel& control, base::Duration idle_limit, User& user);
 
   // There is work (again).
   void Watch();
-  // Messages came or left: there may be something to give up.
+  // Messages came or left.
   void OnTurn();
 
  private:
@@ -45,9 +43,9 @@ class PeerWatch final {
   const base::Duration idle_limit_;
   User& user_;
   base::Timer timer_;
-  bool watching_ = false;    // probing, otherwise waiting for the idle limit
-  bool looks_soon_ = false;  // true if it looks soon whether windows may rest
-  bool draining_ = false;    // the last watch asked for the completion of the last messages
+  bool watching_ = false;    // else waiting for the idle limit
+  bool looks_soon_ = false;  // to see whether windows may rest
+  bool draining_ = false;    // the last watch asked for the last messages' completion
   uint64_t received_ = 0;    // messages, at the last watch
   uint64_t completions_ = 0;
   int watches_without_completion_ = 0;

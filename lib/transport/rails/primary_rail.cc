@@ -27,8 +27,7 @@ absl::Status PrimaryRail::Join() {
   return status;
 }
 
-// Puller: the queue pairs do not come up. Once the connection is broken, nobody stops the transfers
-// that wait for them.
+// Puller: gives up. Once the connection is broken, its end stops the transfers that wait.
 void PrimaryRail::GiveUp(const absl::Status& status) {
   if (host_.broken()) return;
   LOG(WARNING) << peer_.ToString() << ": the bulk queue pairs do not come up, and large objects wait: " << status;
@@ -47,7 +46,7 @@ absl::Status PrimaryRail::Prepare() {
   links_ = std::make_unique<RailLinks>(context_, rail(), user);
   const uint32_t each = bulk_.shape().each;
   for (uint32_t q = rail() * each; q < (rail() + 1) * each; ++q) links_->Add(q + 1, bulk_.queue_pair(q));
-  // The owner waits longer, so that the puller's RAIL_DOWN comes before it gives up.
+  // The owner waits longer: the puller's RAIL_DOWN comes first.
   const bool pulls = bulk_.side() == Side::kPuller;
   timer_ = context_.loop.RunAfter(context_.options.connect_deadline * (pulls ? 1 : 2), [this, pulls] {
     const absl::Status late = absl::UnavailableError("the bulk queue pairs are not connected by the deadline");

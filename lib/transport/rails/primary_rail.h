@@ -5,16 +5,12 @@
 //   the puller: absent --> joining --> up --> leaving --> absent
 //   the owner:  absent --> joining --> up ------------> absent
 //
-// The puller decides. With its first transfer by READ or WRITE it makes its ends and connects them,
-// while it already asks the owner. It gives them back with RAIL_DOWN of the primary rail; the owner
-// drops its own and answers with the same, so that later requests find the old ones gone. The owner
-// makes its ends when the puller connects, or wants a WRITE, whichever comes first.
+// The puller decides: it connects them while it already asks the owner, and gives them back with
+// RAIL_DOWN; the owner drops its own and answers with the same. The owner makes its ends at the
+// connection or a WRITE, whichever comes first. If they do not come up, the puller ends the
+// transfers that need them, gives them back, and tries again only after a while.
 //
-// If they do not come up, the puller ends the transfers that need them, gives them back, and tries
-// again only after a while: messages and small objects go on.
-//
-// Law: RAIL_DOWN leaves when the queue pairs are gone: nothing moves over them in either direction
-//      any more.
+// Law: RAIL_DOWN leaves when the queue pairs are gone: nothing moves over them any more.
 // Law: while a transfer uses them, they end only with the connection.
 #pragma once
 
@@ -39,46 +35,45 @@ class PrimaryRail final : private RailLinks::User {
   // The connection.
   class Host : public RailHost {
    public:
-    // Puller: true while transfers are under way that may need the queue pairs.
+    // Puller: true with transfers that may need the queue pairs.
     virtual bool bulk_wanted() const = 0;
-    // The queue pairs are up: other rails may be joined.
+    // Other rails may join.
     virtual void OnBulkUp() = 0;
-    // Puller: the queue pairs do not come up. Ends the transfers that need them; those of the bulk
-    // channel in this call.
+    // Puller: ends the transfers that need the queue pairs; those of the bulk channel in this call.
     virtual void OnBulkFailed(const absl::Status& status) = 0;
     // A link's end ends the connection.
     virtual void OnLinkLost(const verbs::ConnectionEvent& event) = 0;
     virtual void OnBadHello(const absl::Status& status) = 0;
     virtual void Break(absl::Status status) = 0;
-    // True if the connection has ended, and will be torn down in a task of its own, with all its
+    // True if the connection has ended, to be torn down in a task of its own, with all its
     // transfers.
     virtual bool broken() const = 0;
   };
 
-  // `bulk` is the connection's; it may go before us when our links have gone.
+  // `bulk`, the connection's, may go before us when our links have gone.
   PrimaryRail(Context& context, Host& host, BulkChannel& bulk, const verbs::Address& peer)
       : context_(context), host_(host), bulk_(bulk), peer_(peer) {}
 
-  // Something is to be moved over the rail now. Requests may be added to the bulk channel from now
-  // on; by the puller, once the owner has answered what it is asked in this call. Errors: the
-  // device has no queue pairs left, or they did not come up a moment ago.
+  // Requests may be added to the bulk channel from now on; by the puller, once the owner has
+  // answered what it is asked in this call. Errors: the device has no queue pairs left, or they
+  // failed to come up a moment ago.
   absl::Status Need();
   // A transfer over the rail has ended.
   void Moved() { needed_at_ = context_.loop.Now(); }
   // Owner: accepts one of the peer's queue pairs.
   absl::Status Accept(verbs::ConnectionRequest& request, const Hello& theirs);
-  // The peer has sent RAIL_DOWN. kInvalidArgument: out of turn.
+  // kInvalidArgument: out of turn.
   absl::Status OnPeerDown(absl::Span<const WantedWrite> wanted);
 
   bool up() const { return state_ == State::kUp; }
-  // True if requests that come back, or at the owner the peer's disconnecting, do not end the
-  // connection: the puller is giving the queue pairs back, or their next user sees the failure.
+  // True if flushed requests, or at the owner the peer's disconnecting, do not end the connection:
+  // the puller gives the queue pairs back, or their next user sees the failure.
   bool may_go() const {
     return state_ == State::kJoining || (bulk_.side() == BulkChannel::Side::kOwner && bulk_.idle());
   }
   bool Has(uint32_t queue_pair_number) const { return links_ != nullptr && links_->Has(queue_pair_number); }
 
-  // Disconnects, for a connection that is torn down.
+  // Disconnects, for a teardown.
   void DropLinks() { links_.reset(); }
 
  private:
@@ -106,7 +101,7 @@ class PrimaryRail final : private RailLinks::User {
   State state_ = State::kAbsent;
   bool needed_ = false;               // puller, leaving: to be joined again
   base::Time needed_at_;              // last
-  base::Time rests_until_;            // puller: end of the rest after a failure to come up
+  base::Time rests_until_;            // puller, after a failure to come up
   std::unique_ptr<RailLinks> links_;  // while the rail is there
   base::Timer timer_;                 // joining, leaving: the deadline; puller, up: the check for idleness
 };

@@ -12,11 +12,9 @@ class RailHost {
  public:
   virtual ~RailHost() = default;
   virtual Hello MyHello(uint32_t queue) const = 0;
-  // There is something to post.
   virtual void Wake() = 0;
-  // The user of the rail's completions.
   virtual SharedCompletions::User& completions_user() = 0;
-  // Sends RAIL_DOWN of `rail`.
+  // Sends RAIL_DOWN.
   virtual void SayDown(uint32_t rail) = 0;
 };
 

@@ -1,7 +1,7 @@
 // RailLinks connects the queue pairs of a connection on one rail: it sends a hello with each,
 // compares the peer's, and knows when all of them are established.
 //
-// Dropping it disconnects them; a callback may do that.
+// Dropping it, which a callback may, disconnects them.
 #pragma once
 
 #include <cstdint>
@@ -21,26 +21,23 @@ class RailLinks final {
   class User {
    public:
     virtual ~User() = default;
-    // Returns our hello for a queue pair of the connection.
     virtual Hello MyHello(uint32_t queue) const = 0;
-    // The peer's hello for one, before any message can come over it.
+    // Runs before any message over that queue pair.
     virtual void OnPeerHello(const Hello& theirs) = 0;
-    // All of them are established. Each takes packets of `path_mtu` bytes.
+    // All are established, with packets of `path_mtu` bytes.
     virtual void OnLinksUp(uint32_t path_mtu) = 0;
-    // One of them did not come up, or has ended.
+    // One did not come up, or has ended.
     virtual void OnLinkLost(const verbs::ConnectionEvent& event) = 0;
-    // The peer's hello cannot be read, or (kInvalidArgument) does not answer ours.
+    // The peer's hello is unreadable, or (kInvalidArgument) does not answer ours.
     virtual void OnBadHello(const absl::Status& status) = 0;
   };
 
   RailLinks(Context& context, uint32_t rail, User& user) : context_(context), rail_(rail), user_(user) {}
 
-  // Adds a queue pair, by the connection's number for it; it outlives the link.
+  // `queue`: in the connection. The queue pair outlives the link.
   void Add(uint32_t queue, verbs::QueuePair& queue_pair) { links_.push_back({queue, &queue_pair, nullptr, false}); }
 
-  // Asks the peer for all of them.
   absl::Status Connect(const verbs::Address& peer);
-  // Accepts the peer's request for one that is missing.
   absl::Status Accept(verbs::ConnectionRequest& request, const Hello& theirs);
 
   size_t size() const { return links_.size(); }
@@ -62,7 +59,7 @@ class RailLinks final {
   Context& context_;
   const uint32_t rail_;
   User& user_;
-  bool connecting_ = false;  // otherwise the peer connects, and its request carries its hello
+  bool connecting_ = false;  // otherwise the peer's request carries its hello
   uint32_t path_mtu_ = verbs::kMaxMtu;
   std::vector<Link> links_;
 };

@@ -70,7 +70,7 @@ void SecondaryRail::Fail(const absl::Status& status) {
   LOG(WARNING) << "rail " << rail_ << " (" << context_.rails[rail_].device.name()
                << ") drops out of a connection: " << status;
   if (side_ == Side::kOwner) return Drop();
-  // Notes that came before the end count: the owner may know that they did.
+  // Notes before the end count: the owner may know of them.
   state_ = State::kFailing;
   bulk_.Fail(rail_);
   timer_ = context_.loop.RunAfter(kFlushGrace, [this] { Drop(); });
@@ -114,7 +114,6 @@ absl::Status SecondaryRail::OnPeerDown(absl::Span<const WantedWrite> wanted) {
   return side_ == Side::kOwner ? bulk_.Resolve(rail_, wanted) : absl::OkStatus();
 }
 
-// No queue pair of it is left on either side.
 void SecondaryRail::Rest() {
   if (side_ == Side::kPuller) timer_ = context_.loop.RunAfter(kRejoinInterval, [this] { Join(peer_); });
 }

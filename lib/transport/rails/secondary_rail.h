@@ -7,14 +7,13 @@
 //
 // Failing: completions from before the end are still taken in. Waiting: for the peer's RAIL_DOWN.
 //
-// The puller joins when the owner has announced its rails, and again a while after the rail has
-// failed. The side that notices a failure drops its queue pairs and sends RAIL_DOWN; the other does
-// the same in answer. So each side sends it once for each life of the rail, and both know when no
-// queue pair of it is left.
+// The puller joins, and again a while after a failure. The side that notices a failure drops its
+// queue pairs and sends RAIL_DOWN; the other answers with the same. So each side sends it once for
+// each life of the rail, and both know when no queue pair is left.
 //
-// Law: RAIL_DOWN leaves when the queue pairs are gone: nothing moves over the rail in either
-//      direction any more, and what was received over it has been passed on. A puller's names the
-//      writes that it still waits for.
+// Law: RAIL_DOWN leaves when the queue pairs are gone: nothing moves over the rail any more, and
+//      what was received over it has been passed on. A puller's names the writes that it still
+//      waits for.
 #pragma once
 
 #include <cstdint>
@@ -33,26 +32,24 @@ namespace tokamak::transport {
 
 class SecondaryRail final : private RailLinks::User {
  public:
-  // `host` is the connection. `bulk` is its, too, and may go before us when our links have gone.
+  // `bulk`, the connection's, may go before us when our links have gone.
   SecondaryRail(Context& context, RailHost& host, BulkChannel& bulk, uint32_t rail)
       : context_(context), host_(host), bulk_(bulk), side_(bulk.side()), rail_(rail) {}
 
-  // Puller: joins the rail whose owner's end is at `peer`, now and whenever it has failed.
+  // Puller: joins at the owner's address `peer`, now and whenever the rail has failed.
   void Join(const verbs::Address& peer);
   // Owner: accepts one of the peer's queue pairs.
   absl::Status Accept(verbs::ConnectionRequest& request, const Hello& theirs);
 
-  // A completion of the rail was taken in.
+  // A completion was taken in.
   void OnTaken();
 
-  // The rail does not work any more.
   void Fail(const absl::Status& status);
-  // The peer has sent RAIL_DOWN; the owner looks at what the puller still wants. kInvalidArgument:
-  // a protocol violation.
+  // The owner resolves what the puller still wants. kInvalidArgument: a protocol violation.
   absl::Status OnPeerDown(absl::Span<const WantedWrite> wanted);
   void OnDeviceEvent(const verbs::DeviceEventInfo& info);
 
-  // Disconnects, for a connection that is torn down.
+  // Disconnects, for a teardown.
   void DropLinks() { links_.reset(); }
 
  private:

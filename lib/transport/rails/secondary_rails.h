@@ -21,22 +21,21 @@ class SecondaryRails final {
  public:
   SecondaryRails(Context& context, RailHost& host, BulkChannel& bulk) : context_(context), host_(host), bulk_(bulk) {}
 
-  // Owner: lets the peer join them from now on.
+  // Owner: lets the peer join from now on.
   void Make();
-  // Puller: takes the owner's announcement, one address for each rail of the connection, once.
-  // kInvalidArgument: out of turn or malformed.
+  // Puller: takes the owner's announcement, one address for each rail, once. kInvalidArgument: out
+  // of turn or malformed.
   absl::Status Learn(absl::Span<const verbs::Address> rails);
-  // Joins the known rails that are absent.
   void Join();
-  // RAIL_DOWN of a secondary rail came. kInvalidArgument: no such rail, or out of turn.
+  // kInvalidArgument: no such rail, or out of turn.
   absl::Status OnPeerDown(uint32_t rail, absl::Span<const WantedWrite> wanted);
 
-  // Rails of the connection, including the primary one; 0 before they are made.
+  // Counts the primary one; 0 before they are made.
   size_t size() const { return rails_.size(); }
   // Null: the primary rail, or none of the connection.
   SecondaryRail* Find(uint32_t rail) const { return rail < rails_.size() ? rails_[rail].get() : nullptr; }
 
-  // Disconnects, for a connection that is torn down.
+  // Disconnects, for a teardown.
   void DropLinks();
 
  private:

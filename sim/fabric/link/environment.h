@@ -10,7 +10,7 @@ namespace tokamak::sim {
 struct Environment {
   base::EventLoop& loop;  // the network's own
   FramePool& frames;
-  Observer* observer = nullptr;  // null: nobody watches
+  Observer* observer = nullptr;  // or null
 };
 
 }  // namespace tokamak::sim

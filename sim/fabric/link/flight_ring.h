@@ -1,6 +1,6 @@
 // FlightRing is a line of frames on their way, with the times at which they arrive.
 //
-// The times stand beside each other, so the next arrival is known without a look at the frame.
+// The times lie together: the next arrival is known without a look at the frame.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ class FlightRing final {
   }
 
  private:
-  static constexpr size_t kLeast = 4;  // a power of two, as all sizes are
+  static constexpr size_t kLeast = 4;  // a power of two, as all sizes
 
   void Grow() {
     std::vector<Flight> larger(ring_.empty() ? kLeast : 2 * ring_.size());

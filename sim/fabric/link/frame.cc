@@ -16,7 +16,7 @@ constexpr uint32_t kEthernetBytes = 8 + 14 + 4 + 12;
 constexpr uint32_t kUdpBytes = 8;
 constexpr uint32_t kIpv6Bytes = 40;
 
-// Copies the slices that have memory; slices that become neighbours are merged.
+// Copies the slices that have memory, and merges neighbours.
 void CopyPayload(absl::Span<const PayloadSlice> from, uint32_t real, FramePayload* payload) {
   if (payload->bytes.size() < real) payload->bytes.resize(real);
   uint8_t* to = payload->bytes.data();

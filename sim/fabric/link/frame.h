@@ -1,12 +1,11 @@
 // Frame is what travels on a simulated wire: a RoCEv2 packet in Ethernet, a PFC pause frame, or, as
 // bytes that nobody on the way reads, an Ethernet frame of a host outside of the simulation.
 //
-// Frames come from a FramePool and are linked into the queue that they are in, so a warm fabric
-// allocates nothing. The holder of a frame hands it on or gives it back to the pool.
+// Frames come from a FramePool and are linked into their queue, so a warm fabric allocates nothing.
+// The holder hands a frame on or gives it back to the pool.
 //
-// In a large network nearly every frame that a switch looks at has left the processor's caches
-// since the last hop. So the members that switches read share one cache line, and the rest is
-// small.
+// In a large network a frame has left the processor's caches since the last hop: the members that
+// switches read share one cache line, and the rest is small.
 #pragma once
 
 #include <array>
@@ -22,7 +21,7 @@
 
 namespace tokamak::sim {
 
-// Bytes that a frame carries, and slices without memory between them.
+// Bytes, and slices without memory between them.
 struct FramePayload {
   std::vector<uint8_t> bytes;
   uint32_t slices = 0;
@@ -32,36 +31,36 @@ struct FramePayload {
 struct alignas(64) Frame {
   Frame() : headers() {}
 
-  Frame* next = nullptr;          // in its queue
-  uint32_t wire_bytes = 0;        // on the link: with preamble, check sum and gap
-  uint32_t source = 0;            // numbers of host interfaces, see AddressBook
-  uint32_t destination = 0;       //
-  uint32_t flow = 0;              // a hash of the five-tuple, the same for all packets of a flow
+  Frame* next = nullptr;    // in its queue
+  uint32_t wire_bytes = 0;  // on the link: with preamble, check sum and gap
+  uint32_t source = 0;      // numbers of host interfaces (AddressBook)
+  uint32_t destination = 0;
+  uint32_t flow = 0;              // hash of the five-tuple
   uint16_t destination_port = 0;  // UDP
-  uint16_t ingress = 0;           // the port by which it came into its switch
+  uint16_t ingress = 0;           // port by which it came into its switch
   uint8_t priority = 0;           // 0 to 7
   verbs::soft::Ecn ecn = verbs::soft::Ecn::kNotCapable;
   bool corrupt = false;                   // damaged on the way
-  bool is_pause = false;                  // true if `pause` is all that it carries
-  bool is_bytes = false;                  // true if `payload` is a whole Ethernet frame; else it is a packet
-  uint32_t bare_payload = 0;              // bytes of a payload that has no memory at all
-  std::unique_ptr<FramePayload> payload;  // used if `bare_payload` is 0; kept for the next packet
+  bool is_pause = false;                  // `pause` is all that it carries
+  bool is_bytes = false;                  // `payload` is a whole Ethernet frame; else a packet
+  uint32_t bare_payload = 0;              // bytes of a payload without any memory
+  std::unique_ptr<FramePayload> payload;  // if `bare_payload` is 0; kept for the next packet
   union {
     PackedHeaders headers;  // as sent
     PauseFrame pause;
   };
 
-  // RFC 3168: whether both ends understand marks, and the mark.
+  // RFC 3168.
   bool ecn_capable() const { return ecn != verbs::soft::Ecn::kNotCapable; }
   void MarkCongestion() { ecn = verbs::soft::Ecn::kMarked; }
 
-  // Makes it carry `packet`: the headers, and a copy of the payload. Slices without memory stay so.
+  // Copies the payload. Slices without memory stay so.
   void Load(const verbs::soft::Packet& packet);
 
-  // Gives the packet as it is now, except the peer's IP address. Its payload lies in the frame.
+  // Gives the packet without the peer's IP address. Its payload lies in the frame.
   void Unload(verbs::soft::Packet* packet) const;
 
-  // Makes it carry a copy of an Ethernet frame, and returns a view of that copy.
+  // Copies an Ethernet frame, and returns a view of the copy.
   void LoadBytes(absl::Span<const uint8_t> ethernet);
   absl::Span<uint8_t> bytes() { return {payload->bytes.data(), payload->slice[0].length}; }
 };

@@ -39,7 +39,7 @@ class FramePool final {
   size_t made() const { return made_; }
 
  private:
-  // Frames made at once: as many as exist, within these bounds.
+  // Made at once: as many as exist, within these bounds.
   static constexpr size_t kLeastSlab = 32;
   static constexpr size_t kMostSlab = 8192;
 

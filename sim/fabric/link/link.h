@@ -1,9 +1,9 @@
 // Link is one direction of a cable: it puts one frame after the other on the wire, and each arrives
 // at the other end when its last byte has travelled there.
 //
-// It has no queue: the sender waits until `free_at()`. A link may lose or damage packets
-// (loss_model.h). While it is down it loses the frames on it and those that are sent. The loss
-// model never loses pause frames: a study of that takes the link down.
+// It has no queue: the sender waits until `free_at()`. It may lose or damage packets
+// (loss_model.h), but pause frames only while it is down: then it loses the frames on it and those
+// that are sent.
 //
 // Law: sent == delivered + lost + dropped_down + in_flight(), in frames.
 #pragma once
@@ -23,7 +23,7 @@ namespace tokamak::sim {
 
 struct LinkParameters {
   Rate rate = Rate::Gigabits(100);
-  base::Duration delay = base::Microseconds(1);  // of the first bit, from end to end
+  base::Duration delay = base::Microseconds(1);  // from end to end
 };
 
 struct LinkCounters {
@@ -36,7 +36,7 @@ struct LinkCounters {
   uint64_t dropped_down = 0;
 };
 
-// The end of a link. Takes the frame over.
+// Takes the frame over.
 class FrameReceiver {
  public:
   virtual ~FrameReceiver() = default;
@@ -45,7 +45,7 @@ class FrameReceiver {
 
 class alignas(64) Link final {
  public:
-  // `from` is the sending port, for observers.
+  // `from`: the sending port, for observers.
   Link(Environment& environment, const LinkParameters& parameters, const Place& from)
       : environment_(environment), parameters_(parameters), from_(from) {}
   ~Link();
@@ -58,16 +58,16 @@ class alignas(64) Link final {
     to_port_ = port;
   }
 
-  // Takes effect now. The options must be valid.
+  // Take effect now. The options must be valid.
   void SetLoss(const LossOptions& options, const base::Random& random);
 
   void SetUp(bool up);
   bool up() const { return up_; }
 
-  // Sends now; the wire must be free.
+  // The wire must be free.
   void Transmit(Frame* frame);
 
-  // The time at which the last byte of the last frame leaves.
+  // Time at which the last byte of the last frame leaves.
   base::Time free_at() const { return free_at_; }
   bool free() const { return environment_.loop.Now() >= free_at_; }
 
@@ -92,7 +92,7 @@ class alignas(64) Link final {
   base::Timer arrival_;  // of the first frame in flight
   LinkCounters counters_;
   const Place from_;
-  std::unique_ptr<LossModel> loss_;  // null: it loses nothing
+  std::unique_ptr<LossModel> loss_;  // null: no losses
 };
 
 }  // namespace tokamak::sim

@@ -1,7 +1,7 @@
 // LossModel decides which packets a link loses or damages: by chance, in bursts, or by number.
 //
-// It draws from a stream of its own, so events on one link do not depend on others. The bursts are
-// those of Gilbert (1960): a link is good, or bad and loses everything.
+// Its stream is its own, so links do not depend on each other. The bursts are those of Gilbert
+// (1960): a link is good, or bad and loses everything.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ namespace tokamak::sim {
 
 struct LossOptions {
   double rate = 0;            // probability for each packet
-  double burst_rate = 0;      // probability for each packet that a burst begins with it
-  double burst_length = 1;    // mean packets of a burst; at least 1
-  std::vector<uint64_t> nth;  // numbers of the link's packets to lose, rising; the first packet is 1
-  double corrupt = 0;         // probability that a packet arrives damaged: its receiver counts and drops it
+  double burst_rate = 0;      // probability that a burst begins with a packet
+  double burst_length = 1;    // mean, in packets; at least 1
+  std::vector<uint64_t> nth;  // numbers of the packets to lose, rising; the first is 1
+  double corrupt = 0;         // probability of damage: the receiver counts and drops the packet
 
   bool any() const { return rate > 0 || burst_rate > 0 || !nth.empty() || corrupt > 0; }
 
-  // Returns the first error in these values.
+  // Returns the first error.
   absl::Status Check() const;
 };
 

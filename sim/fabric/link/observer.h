@@ -1,5 +1,4 @@
 // Observer sees the events of a fabric: write-only, so nothing in it can depend on being watched.
-// Statistics, pictures, packet captures and ns-3's trace sources are made of it.
 //
 // Calls come in the order of the events, during each; the loop's Now() is their time. A frame may
 // be read during the call only.
@@ -11,21 +10,20 @@
 
 namespace tokamak::sim {
 
-// The reason why a frame was dropped.
 enum class DropReason : uint8_t {
   kBuffer,         // a switch's shared buffer, or a queue's share of it, was full
-  kHeadroom,       // the same for a lossless priority: its headroom was full, too
-  kNoRoute,        // no way to its destination is left
+  kHeadroom,       // the same, lossless: its headroom was full, too
+  kNoRoute,        // to its destination
   kWatchdog,       // its queue had been paused for too long
   kLoss,           // by the link's loss model
-  kLinkDown,       // the link was down, or went down while the frame was on it
-  kReceiveBuffer,  // the host did not take packets fast enough
+  kLinkDown,       // down, or went down while the frame was on it
+  kReceiveBuffer,  // the host was too slow
   kNobody,         // no NIC is plugged in
 };
 constexpr int kDropReasons = 8;
 const char* ToString(DropReason reason);
 
-// A port of a node: hosts and switches are numbered as in their topology, hosts first.
+// A port of a node, numbered as in the topology, hosts first.
 struct Place {
   uint32_t node = 0;
   uint32_t port = 0;
@@ -35,18 +33,17 @@ class Observer {
  public:
   virtual ~Observer() = default;
 
-  // A frame joins the queue of its priority at a port; `queue_bytes` counts it.
+  // A frame joins the queue of its priority; `queue_bytes` counts it.
   virtual void OnEnqueue(const Place&, const Frame&, uint64_t /*queue_bytes*/) {}
 
-  // A frame leaves its queue for the wire, where its first bit goes now; `queue_bytes` is what
-  // stays.
+  // A frame leaves its queue for the wire; `queue_bytes` stay.
   virtual void OnDequeue(const Place&, const Frame&, uint64_t /*queue_bytes*/) {}
 
-  // A frame, pause frames included, is put on the wire at this port, or has come from it.
+  // A frame, pause frames included, is put on the wire, or has come from it.
   virtual void OnTransmit(const Place&, const Frame&) {}
   virtual void OnReceive(const Place&, const Frame&) {}
 
-  // A frame is dropped. On a link the place is that of the sender.
+  // On a link the place is the sender's.
   virtual void OnDrop(const Place&, const Frame&, DropReason) {}
 
   // A frame got its congestion mark, because of `queue_bytes`.

@@ -1,8 +1,7 @@
 // PackedHeaders are a packet's headers as a frame keeps them, as small as possible, since a large
 // network has a hundred thousand frames on their way.
 //
-// Members that a switch reads or changes (marks, damage), and the peer's IP address, which a number
-// stands for, are the frame's own.
+// Marks, damage and the peer's IP address (by number) are the frame's own.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +11,12 @@
 namespace tokamak::sim {
 
 struct PackedHeaders {
-  // Rarely read: for atomics' answers, datagrams and immediate data.
+  // Rare: atomics' answers, datagrams, immediate data.
   uint64_t original = 0;
   uint32_t qkey = 0;
   uint32_t immediate = 0;
 
-  // One cache line, see Frame.
+  // One cache line (Frame).
   uint64_t remote_address = 0;
   uint64_t swap_or_add = 0;
   uint64_t compare = 0;
@@ -58,7 +57,7 @@ struct PackedHeaders {
     ack_request = packet.ack_request;
   }
 
-  // Gives all of a packet's headers except the peer's address, the mark and the damage.
+  // Gives all but the peer's address, the mark and the damage.
   void Unpack(verbs::soft::PacketHeaders* packet) const {
     packet->original = original;
     packet->qkey = qkey;

@@ -12,13 +12,13 @@ namespace tokamak::sim {
 constexpr uint8_t kPriorities = 8;
 
 struct PauseFrame {
-  // A quantum is the time of 512 bits at the link's rate.
+  // 512 bits at the link's rate.
   static constexpr uint32_t kQuantumBytes = 64;
 
-  // The smallest Ethernet frame, with its preamble and gap.
+  // The smallest Ethernet frame, with preamble and gap.
   static constexpr uint32_t kWireBytes = 64 + 20;
 
-  uint8_t enabled = 0;  // one bit for each priority that the frame names; the others stay as they are
+  uint8_t enabled = 0;                         // bits: the priorities that the frame names
   std::array<uint16_t, kPriorities> quanta{};  // 0: resume
 
   static base::Duration TimeOf(uint16_t quanta, const Rate& rate) { return rate.TimeOf(quanta * kQuantumBytes); }

@@ -1,7 +1,7 @@
 // Rate is a wire's speed, kept as time per byte, so no division is made for a frame.
 //
-// It is exact if a byte takes whole picoseconds, as at 10, 25, 40, 50, 100, 200, 400 and 800 Gb/s;
-// to a picosecond for each frame at other rates.
+// Exact if a byte takes whole picoseconds, as at 10, 25, 40, 50, 100, 200, 400 and 800 Gb/s;
+// otherwise to a picosecond for each frame.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class Rate final {
   static constexpr uint64_t kLeast = 1'000'000;         // 1 Mb/s
   static constexpr uint64_t kMost = 8'000'000'000'000;  // 8 Tb/s: a picosecond for each byte
 
-  // `bits` is within kLeast and kMost.
+  // `bits`: from kLeast to kMost.
   static constexpr Rate BitsPerSecond(uint64_t bits) { return Rate(bits); }
   static constexpr Rate Gigabits(uint64_t n) { return Rate(n * 1'000'000'000); }
 
@@ -28,12 +28,12 @@ class Rate final {
 
   constexpr uint64_t bits_per_second() const { return bits_per_second_; }
 
-  // Returns the time that this many bytes, 16 MiB at most, take to pass.
+  // `bytes`: 16 MiB at most.
   constexpr base::Duration TimeOf(uint32_t bytes) const {
     return base::Duration::Picoseconds(static_cast<int64_t>((bytes * scaled_ + kHalf) >> kFraction));
   }
 
-  // Returns how many bytes pass in a time, at most; the last may be partly through.
+  // Counts a last byte that is partly through.
   uint64_t BytesIn(base::Duration time) const;
 
  private:

@@ -16,8 +16,7 @@ namespace tokamak::sim {
 struct SchedulingOptions {
   static constexpr uint32_t kStrict = 0;
 
-  // The weight of each priority, or kStrict. By default notifications and network control (6 and 7)
-  // go first, and the rest share alike.
+  // By default notifications and network control (6 and 7) go first, and the rest share alike.
   std::array<uint32_t, kPriorities> weights = {1, 1, 1, 1, 1, 1, kStrict, kStrict};
 };
 
@@ -25,8 +24,8 @@ class ClassScheduler final {
  public:
   explicit ClassScheduler(const SchedulingOptions& options);
 
-  // Returns one of the priorities in `ready`, a bit for each, at least one; `queues` has frames in
-  // them. The caller sends its first frame.
+  // Returns one of the priorities in `ready` (bits, at least one), whose first frame in `queues`
+  // the caller sends.
   uint8_t Pick(uint8_t ready, const std::array<FrameQueue, kPriorities>& queues);
 
   // The priority has no frames left: it saves nothing up.
@@ -39,7 +38,7 @@ class ClassScheduler final {
   std::array<uint32_t, kPriorities> deficit_{};
   uint8_t strict_ = 0;
   uint8_t current_ = 0;
-  bool fresh_ = true;  // true if current_ has not yet got its quantum in this round
+  bool fresh_ = true;  // true if current_ has yet to get its quantum
 };
 
 }  // namespace tokamak::sim

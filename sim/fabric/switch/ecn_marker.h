@@ -1,8 +1,8 @@
 // EcnMarker decides which packets leave a switch with the mark of congestion: none while their
 // queue is shorter than kmin, all from kmax on, and in between a share that grows linearly to pmax.
 //
-// That is RED (Floyd and Jacobson 1993) on the momentary length of the queue, as in DCQCN (Zhu et
-// al. 2015), with the mark of RFC 3168.
+// That is RED (Floyd and Jacobson 1993) on the momentary queue, as in DCQCN (Zhu et al. 2015), with
+// the mark of RFC 3168.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace tokamak::sim {
 
 struct EcnOptions {
-  uint64_t kmin = 0;  // bytes of a queue
+  uint64_t kmin = 0;  // bytes
   uint64_t kmax = 0;  // bytes; 0: nothing is marked
   double pmax = 0.2;
 
@@ -24,10 +24,9 @@ class EcnMarker final {
  public:
   EcnMarker(const EcnOptions& options, const base::Random& random) : options_(options), random_(random) {}
 
-  // Returns the probability that a packet which makes its queue this long is marked.
+  // For a packet that makes its queue this long.
   double Probability(uint64_t queue_bytes) const;
 
-  // Draws for the next packet.
   bool Marks(uint64_t queue_bytes) {
     if (options_.kmax == 0 || queue_bytes <= options_.kmin) return false;
     return queue_bytes >= options_.kmax || random_.Chance(Probability(queue_bytes));

@@ -1,9 +1,9 @@
 // EgressPort is the sending half of a port: a queue for each priority, the choice among them, and
 // the pauses that the neighbour asked for.
 //
-// A pause frame goes before everything else, and is made when its turn has come, so it states what
-// holds then. A pause stops a priority between frames, and ends by itself when its time is over.
-// (802.1Qbb, 802.1Q clause 36)
+// A pause frame goes first, and is made when its turn has come: it states what holds then. A pause
+// stops a priority between frames, and ends by itself when its time is over (802.1Qbb, 802.1Q
+// clause 36).
 #pragma once
 
 #include <array>
@@ -20,18 +20,17 @@
 
 namespace tokamak::sim {
 
-// The owner of a port.
 class EgressOwner {
  public:
   virtual ~EgressOwner() = default;
 
-  // A frame leaves its queue for the wire. Nothing may be enqueued at this port during the call.
+  // A frame leaves its queue for the wire. Nothing may be enqueued here during the call.
   virtual void OnDequeue(uint32_t port, const Frame& frame) = 0;
 
   // Returns the pause frame that SendPause asked for.
   virtual PauseFrame MakePause(uint32_t port) = 0;
 
-  // The wire is free and nothing can be sent, as TellWhenIdle asked.
+  // The wire is free and nothing can be sent (TellWhenIdle).
   virtual void OnIdle(uint32_t port) = 0;
 
   // Priorities may be sent again.
@@ -40,7 +39,7 @@ class EgressOwner {
 
 class alignas(64) EgressPort final {
  public:
-  // The link and the owner must outlive it. `place` is for observers; its port is the owner's.
+  // The link and the owner must outlive it. `place`: for observers; its port is the owner's.
   EgressPort(Environment& environment, EgressOwner& owner, Link& link, const Place& place,
              const SchedulingOptions& scheduling)
       : environment_(environment), owner_(owner), link_(link), place_(place), scheduler_(scheduling) {}
@@ -48,13 +47,13 @@ class alignas(64) EgressPort final {
   EgressPort(const EgressPort&) = delete;
   EgressPort& operator=(const EgressPort&) = delete;
 
-  // Sends the frame when its turn comes, perhaps during the call.
+  // Sends the frame in its turn, perhaps during the call.
   void Enqueue(Frame* frame);
 
   // Sends a pause frame next; one that has not left yet suffices.
   void SendPause();
 
-  // Obeys a pause frame of the neighbour.
+  // Obeys the neighbour's pause frame.
   void OnPause(const PauseFrame& pause);
 
   // The neighbour forgot its pauses, or is another one.
@@ -66,14 +65,14 @@ class alignas(64) EgressPort final {
   // Takes all waiting frames of a priority.
   FrameQueue TakeQueue(uint8_t priority);
 
-  // Returns true if the wire is free and nothing can be sent now.
+  // True if the wire is free and nothing can be sent now.
   bool idle() const { return link_.free() && !Startable(); }
 
-  // Asks for one OnIdle, as soon as that is so; never during the call.
+  // Asks for one OnIdle, never during the call.
   void TellWhenIdle();
 
   bool paused(uint8_t priority) const { return (paused_ & 1u << priority) != 0; }
-  // The time since which it is paused, if it is; and of the neighbour's last request.
+  // Start of the pause; and the neighbour's last request.
   base::Time paused_since(uint8_t priority) const { return since_[priority]; }
   base::Time last_paused(uint8_t priority) const { return last_paused_[priority]; }
 
@@ -83,7 +82,7 @@ class alignas(64) EgressPort final {
   const Place& place() const { return place_; }
   Link& link() const { return link_; }
 
-  // The owner adds what it alone knows. Pauses that go on are counted up to the time of reading.
+  // The owner adds what it alone knows. Pauses count up to the time of reading.
   PortCounters& own_counters() { return counters_; }
   PortCounters counters() const;
 
@@ -106,9 +105,9 @@ class alignas(64) EgressPort final {
   EgressOwner& owner_;
   Link& link_;
   const Place place_;
-  uint8_t filled_ = 0;       // a bit for each priority that has frames
-  uint8_t paused_ = 0;       // a bit for each that the neighbour stopped
-  uint8_t disregarded_ = 0;  // a bit for each whose pauses are ignored
+  uint8_t filled_ = 0;       // bits: priorities with frames
+  uint8_t paused_ = 0;       // bits: stopped by the neighbour
+  uint8_t disregarded_ = 0;  // bits: pauses ignored
   bool pause_due_ = false;
   bool starting_ = false;
   bool armed_ = false;

@@ -16,7 +16,7 @@ class PauseSender final {
 
   bool stopped(uint8_t priority) const { return (stopped_ & 1u << priority) != 0; }
 
-  // Asks the neighbour to stop, or resume, a priority. The change is the caller's decision.
+  // Asks the neighbour to stop, or resume, a priority; it must be a change.
   void Stop(uint8_t priority, bool stop);
 
   // Repeats all that holds: the neighbour is another one, or has forgotten.
@@ -31,8 +31,8 @@ class PauseSender final {
   base::EventLoop& loop_;
   EgressPort& egress_;
   const uint16_t quanta_;
-  uint8_t stopped_ = 0;  // a bit for each priority
-  uint8_t unsaid_ = 0;   // those that the next frame names
+  uint8_t stopped_ = 0;  // bits
+  uint8_t unsaid_ = 0;   // bits of the next frame
   base::Timer refresh_;
 };
 

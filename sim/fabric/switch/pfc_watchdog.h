@@ -1,7 +1,5 @@
 // PfcWatchdog finds the queues of one switch that have been paused for too long, and those that
-// have recovered. Its owner acts on them.
-//
-// It sleeps while nothing is paused.
+// have recovered. It sleeps while nothing is paused.
 #pragma once
 
 #include <array>
@@ -26,7 +24,6 @@ class PfcWatchdog final {
 
   bool enabled() const { return options_.detection > base::Duration(); }
 
-  // Adds the next port.
   void AddPort(const EgressPort& port) { ports_.push_back(std::make_unique<Port>(port)); }
 
   // The port got a pause frame.

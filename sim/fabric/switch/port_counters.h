@@ -1,5 +1,4 @@
-// PortCounters are what a port counted, for each of its priorities. None of it changes what the
-// port does.
+// PortCounters are what a port counted, for each of its priorities.
 #pragma once
 
 #include <array>
@@ -11,7 +10,7 @@
 
 namespace tokamak::sim {
 
-// In frames unless stated otherwise; pause frames are counted apart.
+// In frames unless stated otherwise; without pause frames.
 struct PriorityCounters {
   uint64_t received = 0;
   uint64_t received_bytes = 0;
@@ -20,8 +19,8 @@ struct PriorityCounters {
   uint64_t most_queued = 0;  // bytes
   uint64_t marked = 0;
   uint64_t dropped = 0;          // that were to leave by this port, or came by it and had no way
-  uint64_t pauses_sent = 0;      // times that the neighbour was asked to stop
-  uint64_t pauses_received = 0;  // times that the port had to stop; prolongations are not counted
+  uint64_t pauses_sent = 0;      // stops asked of the neighbour
+  uint64_t pauses_received = 0;  // without prolongations
   base::Duration paused;         // in all; see EgressPort::counters
   uint64_t storms = 0;           // found by the watchdog
 };

@@ -1,12 +1,12 @@
 // SharedBuffer is a switch's packet memory: who may use how much of it, and when a neighbour has to
 // be stopped.
 //
-// A frame is accounted twice: at the port and priority by which it came (ingress), and at those by
-// which it leaves (egress). Ingress has three parts, taken in this order: the reserve of every port
-// and priority, the shared part, and for lossless priorities the headroom, which holds what still
-// comes while a neighbour is being stopped. A queue's share is at most alpha times the free part of
-// the shared memory, the dynamic threshold of Choudhury and Hahne (1998), so busy queues leave room
-// for others. Lossless priorities are bounded at ingress only, lossy ones at both.
+// A frame is accounted at the port and priority by which it came (ingress), and at those by which
+// it leaves (egress). Ingress takes, in this order: the reserve of every port and priority, the
+// shared part, and for lossless priorities the headroom, for what still comes while a neighbour is
+// being stopped. A queue's share is at most alpha times the free part of the shared memory, the
+// dynamic threshold of Choudhury and Hahne (1998). Lossless priorities are bounded at ingress only,
+// lossy ones at both.
 //
 // Law: used() never exceeds the buffer; a lossless frame is refused only if its headroom is full.
 #pragma once
@@ -29,14 +29,14 @@ struct BufferOptions {
   uint64_t reserved = 0;  // bytes of each ingress port and priority
   double ingress_alpha = 0.125;
   double egress_alpha = 1;        // lossy priorities
-  uint32_t mtu = verbs::kMaxMtu;  // the largest path MTU, for the headroom
+  uint32_t mtu = verbs::kMaxMtu;  // largest path MTU, for the headroom
 };
 
 struct PfcOptions {
-  uint8_t lossless = 0x09;  // a bit for each priority; 0 and 3, where RoCE usually is. 0: no PFC
+  uint8_t lossless = 0x09;  // bits; 0 and 3, where RoCE usually is. 0: no PFC
 
-  // Bytes of an ingress port and priority. 0: the dynamic threshold. The neighbour resumes when
-  // usage is below by twice a frame.
+  // Bytes of an ingress port and priority. 0: the dynamic threshold; the neighbour resumes two
+  // frames below.
   uint64_t xoff = 0;
   uint64_t xon = 0;
   uint64_t headroom = 0;    // bytes; 0: HeadroomOf
@@ -53,7 +53,7 @@ class SharedBuffer final {
  public:
   SharedBuffer(const BufferOptions& options, const PfcOptions& pfc) : options_(options), pfc_(pfc) {}
 
-  // Adds the next port, with the link by which frames come to it.
+  // `link`: by which frames come to the port.
   void AddPort(const LinkParameters& link);
 
   // Must run once all ports are there. kInvalidArgument: their reserves leave nothing to share.
@@ -61,13 +61,11 @@ class SharedBuffer final {
 
   bool lossless(uint8_t priority) const { return (pfc_.lossless & 1u << priority) != 0; }
 
-  // Takes room for a frame that came by `ingress` and is to leave by `egress`. Returns false,
-  // changing nothing, if there is none.
+  // Returns false, changing nothing, if there is no room.
   [[nodiscard]] bool Take(uint32_t ingress, uint32_t egress, uint8_t priority, uint32_t bytes);
   void Release(uint32_t ingress, uint32_t egress, uint8_t priority, uint32_t bytes);
 
-  // Return whether the neighbour at a port is to be stopped, or may resume. Between the two nothing
-  // changes.
+  // Whether the neighbour is to be stopped, or may resume; between the two nothing changes.
   bool AboveXoff(uint32_t port, uint8_t priority) const;
   bool BelowXon(uint32_t port, uint8_t priority) const;
 

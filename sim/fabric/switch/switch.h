@@ -1,9 +1,7 @@
 // Switch receives whole frames, looks up where each goes, and queues it there: output queues in a
 // shared buffer.
 //
-// Forwarding takes no time: a frame to a free port leaves at once. Its parts: memory and thresholds
-// (SharedBuffer), marks (EcnMarker), order (ClassScheduler), ways (RouteTable), pauses that it
-// sends (PauseSender) and obeys (EgressPort), queues that never move again (PfcWatchdog).
+// Forwarding takes no time: a frame to a free port leaves at once.
 //
 // Law: received == sent + dropped + queued(), in frames without pause frames.
 #pragma once
@@ -39,12 +37,12 @@ struct SwitchOptions {
 
 class Switch final : public FrameReceiver, private EgressOwner {
  public:
-  // `node` is its number for observers. Draws come from `random`.
+  // `node`: its number for observers.
   Switch(Environment& environment, const SwitchOptions& options, uint32_t node, const base::Random& random);
   ~Switch() override = default;
 
-  // Adds the next port, which sends into `out`; frames come by a link that is connected to it. Both
-  // links have the same parameters.
+  // Adds the next port, which sends into `out`; frames come by a link that is connected to it, of
+  // the same parameters.
   uint32_t AddPort(Link& out);
 
   // Must run once all ports are there.
@@ -53,7 +51,7 @@ class Switch final : public FrameReceiver, private EgressOwner {
   // Takes effect now; queued frames stay where they are.
   void SetRoutes(RouteTable routes) { routes_ = std::move(routes); }
 
-  // The cable at a port went down or came up.
+  // The cable went down or came up.
   void OnLinkChange(uint32_t port, bool up);
 
   void Receive(Frame* frame, uint32_t port) override;

@@ -10,12 +10,12 @@ namespace tokamak::sim {
 
 struct WatchdogOptions {
   enum class Action : uint8_t {
-    kDrop,     // frames in the queue, and those that come for it, are dropped
-    kForward,  // the pause is ignored
+    kDrop,     // frames in the queue, and those that come for it
+    kForward,  // ignores the pause
   };
 
-  base::Duration detection;                            // paused for this long without a break; 0: no watchdog
-  base::Duration restoration = base::Milliseconds(1);  // recovered after this long without another pause
+  base::Duration detection;                            // unbroken pause; 0: no watchdog
+  base::Duration restoration = base::Milliseconds(1);  // time without another pause
   Action action = Action::kDrop;
 };
 

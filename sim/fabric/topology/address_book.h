@@ -14,14 +14,14 @@ class AddressBook final {
  public:
   static constexpr uint32_t kUnknown = UINT32_MAX;
 
-  // Gives `address` the next number. Returns false, changing nothing, if another has the address.
+  // Gives `address` the next number. Returns false, changing nothing, if its IP address is taken.
   [[nodiscard]] bool Add(const verbs::Address& address) {
     if (!numbers_.emplace(address.ip, static_cast<uint32_t>(addresses_.size())).second) return false;
     addresses_.push_back(address);
     return true;
   }
 
-  // Returns the number of an IP address; ports do not matter.
+  // Ports do not matter.
   uint32_t NumberOf(const verbs::Address& address) const {
     const auto entry = numbers_.find(address.ip);
     return entry == numbers_.end() ? kUnknown : entry->second;

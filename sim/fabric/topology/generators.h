@@ -9,7 +9,6 @@
 
 namespace tokamak::sim {
 
-// Options of all generators.
 struct GeneratorOptions {
   LinkParameters host;    // between hosts and switches
   LinkParameters uplink;  // between switches
@@ -22,7 +21,7 @@ Topology Pair(const GeneratorOptions& options);
 // Hosts around one switch.
 Topology Star(const GeneratorOptions& options, uint32_t hosts);
 
-// The same number of hosts on each side, a switch for each side, and one cable between them.
+// A switch for each side, with its hosts, and one cable between them.
 Topology Dumbbell(const GeneratorOptions& options, uint32_t hosts_per_side);
 
 // Switches in a row, with hosts at each: traffic over all cables shares every one with traffic over
@@ -33,12 +32,11 @@ Topology ParkingLot(const GeneratorOptions& options, uint32_t switches, uint32_t
 Topology LeafSpine(const GeneratorOptions& options, uint32_t leaves, uint32_t spines, uint32_t hosts_per_leaf);
 
 // k pods of k/2 edge and k/2 aggregation switches, and (k/2)^2 core switches: k^3/4 hosts at full
-// bisection. (Al-Fares et al. 2008)
+// bisection (Al-Fares et al. 2008).
 Topology FatTree(const GeneratorOptions& options, uint32_t k);
 
-// Hosts with a NIC for each rail, as machines with several accelerators have. In each group of
-// hosts rail r of all of them meets at one switch, and the rail switches of all groups at the
-// spines.
+// Hosts with a NIC for each rail. In each group of hosts rail r of all meets at one switch, and the
+// rail switches of all groups at the spines.
 Topology RailOptimised(const GeneratorOptions& options, uint32_t hosts, uint32_t rails, uint32_t hosts_per_group,
                        uint32_t spines);
 

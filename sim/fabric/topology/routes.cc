@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint32_t kFar = UINT32_MAX;
 
-// A way out of a node: the port, and the node there.
+// A way out of a node.
 struct Way {
   uint32_t port;
   uint32_t node;
@@ -27,7 +27,7 @@ Ways WaysOf(const Topology& topology, const std::vector<bool>& up) {
   return ways;
 }
 
-// Returns the number of cables between each switch and the start of the walk.
+// Returns the cables between each switch and the start.
 std::vector<uint32_t> Distances(const Topology& topology, const Ways& ways, uint32_t start) {
   std::vector<uint32_t> distance(topology.nodes(), kFar);
   std::vector<uint32_t> line = {start};
@@ -42,7 +42,7 @@ std::vector<uint32_t> Distances(const Topology& topology, const Ways& ways, uint
   return distance;
 }
 
-// The tables under construction, with each set of ports kept once.
+// Under construction; each set of ports is kept once.
 class Tables final {
  public:
   Tables(const Topology& topology, const base::Random& random)
@@ -52,7 +52,6 @@ class Tables final {
     }
   }
 
-  // Sets the ports of a switch for some destinations.
   void Set(uint32_t node, const std::vector<uint32_t>& ports, const std::vector<uint32_t>& destinations) {
     const size_t index = node - topology_.hosts.size();
     const auto [entry, is_new] = groups_[index].emplace(ports, 0);
@@ -81,7 +80,7 @@ std::vector<RouteTable> FindRoutes(const Topology& topology, const std::vector<b
   }
   const auto hosts = static_cast<uint32_t>(topology.hosts.size());
   for (uint32_t last = hosts; last < topology.nodes(); ++last) {
-    // Destinations at this node, which are reached alike from everywhere else.
+    // Destinations at this node, reached alike from everywhere else.
     std::vector<uint32_t> here;
     for (const Way& way : ways[last]) {
       if (!topology.is_host(way.node)) continue;

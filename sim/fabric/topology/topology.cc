@@ -69,7 +69,7 @@ absl::Status CheckAddresses(const Topology& topology) {
   return absl::OkStatus();
 }
 
-// Checks that a walk along cables and through switches gets from each interface to every other.
+// Checks that cables and switches lead from each interface to every other.
 absl::Status CheckConnected(const Topology& topology) {
   std::vector<uint32_t> leader(topology.nodes());
   for (uint32_t i = 0; i < leader.size(); ++i) leader[i] = i;

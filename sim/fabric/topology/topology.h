@@ -1,7 +1,7 @@
 // Topology is a drawing of a network: hosts, switches, and the cables between them.
 //
-// Generators (generators.h) and files (topology_file.h) draw it with a TopologyBuilder;
-// SwitchedFabric builds it. Nodes are numbered in the order here, hosts first, then switches.
+// Generators (generators.h) and files (topology_file.h) draw it. Nodes are numbered hosts first,
+// then switches.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 namespace tokamak::sim {
 
 struct Topology {
-  // A host has an interface, with an IP address of its own, for each NIC.
+  // An address for each NIC.
   struct Host {
     std::string name;
     std::vector<verbs::Address> addresses;
@@ -29,7 +29,7 @@ struct Topology {
     SwitchOptions options;
   };
 
-  // A host's port is the index of its address. A switch's ports are numbered from 0 without a gap.
+  // A host's port is the index of its address; a switch's ports are 0 and up without a gap.
   struct End {
     uint32_t node = 0;
     uint32_t port = 0;

@@ -33,7 +33,7 @@ class TopologyBuilder final {
   uint32_t interfaces_ = 0;
 };
 
-// Returns 10.0.0.1 for 0, and so on.
+// 0: 10.0.0.1, and so on.
 verbs::Address AddressOfInterface(uint32_t number);
 
 }  // namespace tokamak::sim

@@ -128,7 +128,6 @@ void ReadLoss(JsonObject* parent, const char* key, LossOptions* loss) {
   }
 }
 
-// The numbers of a generator.
 class Numbers final {
  public:
   explicit Numbers(JsonObject& file) : file_(file) {}

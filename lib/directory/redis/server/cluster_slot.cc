@@ -15,7 +15,7 @@
 namespace tokamak::directory::redis {
 namespace {
 
-constexpr size_t kInfo = 0, kKey = 1, kSlots = 2;  // places of the questions
+constexpr size_t kInfo = 0, kKey = 1, kSlots = 2;  // of the questions
 
 }  // namespace
 
@@ -34,7 +34,7 @@ absl::Status ClusterSlot::Judge(const Place& place, const std::vector<Reply>& re
     owner_ = place;
     return absl::OkStatus();
   }
-  // The slot is on its way to another server: this one still answers for it.
+  // On its way to another server: this one still answers for it.
   if (absl::StartsWith(key.text, "ASK ")) return absl::OkStatus();
   if (Follow(place, key.text)) {
     return absl::AbortedError(absl::StrCat("the keys of the directory are on ", owner_->ToString()));

@@ -1,12 +1,11 @@
 // ClusterSlot finds the server of a Redis Cluster that has the hash slot of the directory's keys,
 // and the next one after a failover or after the slot was moved.
 //
-// All keys of one directory are in one slot, since their prefix is a hash tag: "{tokamak}:node:a"
-// (docs/decisions/0015-one-slot-of-a-redis-cluster.md). Any server of the cluster is asked for a
-// key of the slot; the owner answers, any other replies MOVED with the owner's address. The servers
-// given by the user, and those that they list (CLUSTER SLOTS), are tried in turn.
+// All keys of one directory are in one slot (docs/decisions/0015-one-slot-of-a-redis-cluster.md).
+// The given servers, and those that they list (CLUSTER SLOTS), are asked in turn; any but the owner
+// replies MOVED.
 //
-// Bounds: kMaxServers are remembered.
+// Bounds: kMaxServers.
 // Thread rule: one loop.
 #pragma once
 
@@ -24,7 +23,7 @@ class ClusterSlot final : public Finder {
  public:
   static constexpr size_t kMaxServers = 64;
 
-  // `loop` must outlive it. `key` is a key of the slot.
+  // `loop` must outlive it. `key`: of the slot.
   ClusterSlot(base::EventLoop& loop, const Target& target, std::string key)
       : named_(target.places), key_(std::move(key)), servers_(target.places), answers_(loop) {}
 
@@ -38,15 +37,15 @@ class ClusterSlot final : public Finder {
   std::string name() const override;
 
  private:
-  // Takes the owner from "MOVED 1234 10.0.0.1:7001". Returns false for other errors.
+  // By "MOVED 1234 10.0.0.1:7001". Returns false for other errors.
   bool Follow(const Place& from, absl::string_view error);
   void Learn(const Place& from, const Reply& slots);
 
   const std::vector<Place> named_;
   const std::string key_;
   std::vector<Place> servers_;  // to be tried in turn
-  size_t next_ = 0;             // index of the next to try
-  std::optional<Place> owner_;  // as the last MOVED says
+  size_t next_ = 0;             // to try
+  std::optional<Place> owner_;  // by the last MOVED
   base::Answers answers_;
 };
 

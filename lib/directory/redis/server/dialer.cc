@@ -16,7 +16,6 @@
 namespace tokamak::directory::redis {
 namespace {
 
-// An address that was looked up, or a socket's path.
 struct SocketAddress {
   sockaddr_storage bytes = {};
   socklen_t size = 0;
@@ -46,7 +45,7 @@ SocketAddress IpAddress(const std::string& ip, uint16_t port) {
 
 void SetTcpOptions(int socket) {
   const int on = 1;
-  // Failures are harmless: these options only save time.
+  // Failures are harmless: these only save time.
   (void)setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   (void)setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
   const int idle_seconds = 15, interval_seconds = 5, probes = 3;
@@ -57,7 +56,6 @@ void SetTcpOptions(int socket) {
 
 }  // namespace
 
-// Looks names up, then tries one address after another.
 class Dialer::Attempt final : public base::Handle {
  public:
   Attempt(Dialer& dialer, Place place, base::Duration deadline, Callback done)
@@ -99,7 +97,7 @@ class Dialer::Attempt final : public base::Handle {
     if (!socket.valid()) return TryNext(strerror(errno));
     if (!ip.empty()) SetTcpOptions(socket.get());
     const int connected = connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.bytes), address.size);
-    // A Unix socket whose server has no room gives EAGAIN.
+    // EAGAIN: a Unix socket whose server has no room.
     if (connected != 0 && errno != EINPROGRESS) return TryNext(WithRemedy(errno));
     timer_ = loop_.RunAfter(deadline_, [this] { TryNext(TooLate()); });
     stream_ = PlainStream(std::move(socket));
@@ -156,7 +154,7 @@ class Dialer::Attempt final : public base::Handle {
   Callback done_;
   os::NameLookup::Addresses addresses_;
   size_t tried_ = 0;
-  std::string ip_;  // of the address that is being tried
+  std::string ip_;  // being tried
   std::vector<std::string> troubles_;
   std::unique_ptr<Stream> stream_;
   bool connected_ = false;

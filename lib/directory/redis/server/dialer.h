@@ -1,8 +1,6 @@
 // Dialer connects to servers: it looks names up, tries one address after another, and does the TLS
 // handshake if requested.
 //
-// A host's name is looked up anew each time, so dialing again after a loss finds a server that has
-// moved.
 // Law: see lib/base/handle.h.
 // Thread rule: its loop.
 #pragma once
@@ -25,11 +23,11 @@ class Dialer final {
  public:
   using Callback = std::function<void(absl::StatusOr<std::unique_ptr<Stream>>)>;
 
-  // `loop` must outlive it. `tls` may be null: then bytes are sent in the clear.
+  // `loop` must outlive it. `tls` null: in the clear.
   Dialer(os::EpollLoop& loop, std::unique_ptr<Tls> tls) : loop_(loop), names_(loop), tls_(std::move(tls)) {}
 
-  // `deadline` is for each address, and for the look-up. kUnavailable: the text names each failure,
-  // and the remedy.
+  // `deadline`: for each address, and for the look-up, which each call repeats. kUnavailable: the
+  // text names each failure, and the remedy.
   [[nodiscard]] base::Pending Dial(const Place& place, base::Duration deadline, Callback done);
 
  private:

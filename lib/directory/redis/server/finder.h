@@ -1,7 +1,5 @@
 // Finder chooses the server for a connection, and judges whether the one that was reached is right.
 //
-// Implementations: named_server.h (a given place), sentinel_master.h (the master that Sentinels
-// name), cluster_slot.h (the owner of the directory's keys in a Redis Cluster).
 // Thread rule: one loop.
 #pragma once
 
@@ -25,29 +23,28 @@ class Finder {
 
   virtual ~Finder() = default;
 
-  // Returns the place to connect to now, or the reason why it is unknown; ask again a moment later.
+  // Returns the place to connect to now, or why it is unknown; ask again.
   [[nodiscard]] virtual base::Pending Find(base::Duration deadline, FoundCallback found) = 0;
 
-  // Questions are sent to a server that has accepted the password; Judge gets its replies in the
-  // same order, errors among them. OK: it is the right one. kAborted: another is, which Find
-  // returns from now on. Other errors give the reason and the remedy.
+  // Questions go to a server that has accepted the password; Judge gets the replies in order,
+  // errors among them. OK: it is the right one. kAborted: another is, which Find returns from now
+  // on. Other errors name the remedy.
   virtual std::vector<Command> Questions() const = 0;
   virtual absl::Status Judge(const Place& place, const std::vector<Reply>& replies) = 0;
 
-  // Reports that a connection to `place` was lost, or failed; `why` is the server's error if it
-  // gave one.
+  // `why`: the server's error, if any.
   virtual void Failed(const Place& place, const std::string& why) = 0;
 
   // Returns false if a connection to `place` must be given up.
   virtual bool IsStillRight(const Place& place) const = 0;
 
   // Finds out whether `place` is the only server that may accept writes at this moment, after its
-  // earlier answers. kUnavailable: that is not certain.
+  // earlier answers. kUnavailable: uncertain.
   [[nodiscard]] virtual base::Pending Confirm(const Place& place, base::Duration deadline, StatusCallback done) = 0;
-  // False: Confirm always returns OK, and may be left out.
+  // False: Confirm always returns OK.
   virtual bool needs_confirmation() const = 0;
 
-  // A name for errors, before a place is known.
+  // For errors, before a place is known.
   virtual std::string name() const = 0;
 };
 

@@ -37,7 +37,7 @@ class NamedServer final : public Finder {
   base::Answers answers_;
 };
 
-// Judges by a reply to INFO whether the server can keep the directory.
+// Judges by INFO whether the server can keep the directory.
 absl::Status JudgeInfo(const Reply& reply, Target::Kind kind);
 
 }  // namespace tokamak::directory::redis

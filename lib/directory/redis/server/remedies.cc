@@ -9,7 +9,7 @@
 namespace tokamak::directory::redis {
 namespace {
 
-constexpr size_t kMostShown = 200;  // bytes of an error that are shown
+constexpr size_t kMostShown = 200;  // bytes of an error
 
 struct Remedy {
   const char* part;  // of the error

@@ -7,11 +7,10 @@
 
 namespace tokamak::directory::redis {
 
-// Returns `error` in one line, with its remedy if one is known, for people.
+// In one line, with the remedy if known.
 std::string WithRemedy(absl::string_view error);
 
-// Returns true if the server cannot serve us for the time being and another connection may find a
-// better one: it is a replica, the key has moved, the password was changed.
+// Returns true if another connection may find a better server.
 bool IsWrongServer(absl::string_view error);
 
 }  // namespace tokamak::directory::redis

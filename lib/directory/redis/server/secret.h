@@ -1,7 +1,7 @@
 // Secret is a password from a file or the environment. It never appears elsewhere: not on a command
 // line, in a log or in an error.
 //
-// A file is read again for each connection, so a password can be changed while programs run.
+// A file is read for each connection, so the password may change meanwhile.
 #pragma once
 
 #include <string>
@@ -20,12 +20,10 @@ class Secret final {
 
   bool is_given() const { return !text_.empty() || !path_.empty(); }
 
-  // Returns the password; empty: none. A file's last line break is not part of it.
-  // kFailedPrecondition: the text names the file.
+  // Without a file's last line break; empty: none. kFailedPrecondition: the text names the file.
   absl::StatusOr<std::string> Read() const;
 
-  // Returns in one line why other users of this machine may read or change the file, or an empty
-  // text if they may not.
+  // Returns in one line why other users may read or change the file; empty: they may not.
   std::string Exposure() const;
 
  private:

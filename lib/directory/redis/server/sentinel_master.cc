@@ -11,7 +11,7 @@
 namespace tokamak::directory::redis {
 namespace {
 
-// Finds a field in ["name", "mymaster", "ip", "10.0.0.1", ...].
+// In ["name", "mymaster", "ip", "10.0.0.1", ...].
 std::string FieldOf(const Reply& reply, absl::string_view name) {
   for (size_t i = 0; i + 1 < reply.elements.size(); i += 2) {
     if (reply.elements[i].text == name) return reply.elements[i + 1].text;
@@ -46,7 +46,7 @@ SentinelMaster::~SentinelMaster() {
   }
 }
 
-// Asks each Sentinel one question at a time. A later Find or Confirm is answered by the next round.
+// Asks each Sentinel one question at a time. The next round answers later Finds and Confirms.
 void SentinelMaster::AskAll() {
   ask_timer_ = loop_.RunAfter(kAskEvery, [this] { AskAll(); });
   ++round_;
@@ -111,7 +111,7 @@ bool SentinelMaster::AllHaveAnswered(uint64_t since) const {
                      [since](const Sentinel& sentinel) { return sentinel.answered_round >= since; });
 }
 
-// A question that a round leaves open stays open for later ones, which fewer have answered.
+// Questions that a round leaves open stay so for later ones, which fewer have answered.
 void SentinelMaster::AnswerQuestions() {
   absl::StatusOr<Place> said = absl::UnknownError("not looked yet");
   uint64_t of_round = 0;
@@ -133,7 +133,7 @@ void SentinelMaster::Expired(Question& question) {
   questions_.Remove(&question);
   question.owner = nullptr;
   const FoundCallback done = std::move(question.done);  // may drop the question
-  done(Majority(question.since));                       // may drop the question
+  done(Majority(question.since));
 }
 
 base::Pending SentinelMaster::Ask(base::Duration deadline, FoundCallback done) {
@@ -168,7 +168,7 @@ absl::Status SentinelMaster::Judge(const Place&, const std::vector<Reply>& repli
   return JudgeInfo(replies[0], Target::Kind::kSentinel);
 }
 
-// Without a majority for another, the place stays right: absent Sentinels end no connection.
+// Without a majority for another, the place stays right.
 bool SentinelMaster::IsStillRight(const Place& place) const {
   const absl::StatusOr<Place> master = Majority(0);
   return !master.ok() || *master == place;

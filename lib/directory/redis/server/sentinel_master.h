@@ -1,13 +1,12 @@
 // SentinelMaster finds the master that Redis Sentinels watch over, and the next one after a
 // failover.
 //
-// All given Sentinels are asked every kAskEvery. A server is the master while more than half of
-// them name it. Sentinels never go back to an older configuration, and no node of ours uses a new
-// master before more than half of them have it. So when two servers both take themselves for the
-// master, a majority that is asked afterwards (Confirm) names the old one only if no node has used
-// the new one yet.
+// The master is the server that more than half of the given Sentinels name. They never go back to
+// an older configuration, and no node of ours uses a new master before more than half have it. So
+// when two servers both take themselves for the master, a majority asked afterwards (Confirm) names
+// the old one only if no node has used the new one yet.
 //
-// Bounds: Target::kMaxPlaces Sentinels; kMaxQuestions of Find and Confirm wait at once.
+// Bounds: Target::kMaxPlaces Sentinels; kMaxQuestions of Find and Confirm.
 // Thread rule: its loop.
 #pragma once
 
@@ -34,7 +33,7 @@ class SentinelMaster final : public Finder {
   static constexpr base::Duration kAnswerWithin = base::Seconds(1);
   static constexpr size_t kMaxQuestions = ServerConnection::kMaxPending;
 
-  // `loop` and `dialer` must outlive it. `options` is for the connections to the Sentinels.
+  // `loop` and `dialer` must outlive it. `options`: for the Sentinels.
   SentinelMaster(os::EpollLoop& loop, Dialer& dialer, const Target& target, base::Random random,
                  const ConnectionOptions& options);
   ~SentinelMaster() override;
@@ -54,18 +53,18 @@ class SentinelMaster final : public Finder {
     std::unique_ptr<ServerConnection> connection;
     base::Pending asked;
     uint64_t round = 0;  // of its last question
-    // Its last answer.
+    // Last answer.
     std::optional<Place> master;
     uint64_t answered_round = 0;
     absl::Status trouble;
   };
-  // A Find or Confirm that waits for a majority from round `since` on.
+  // Waits for a majority from round `since` on.
   struct Question final : base::Handle {
     ~Question() override {
       if (owner != nullptr) owner->questions_.Remove(this);
     }
 
-    SentinelMaster* owner = nullptr;  // null: it is being answered
+    SentinelMaster* owner = nullptr;  // null: being answered
     uint64_t since = 0;
     FoundCallback done;
     base::Timer deadline;
@@ -76,7 +75,7 @@ class SentinelMaster final : public Finder {
   void AskAll();
   void Heard(Sentinel& sentinel, uint64_t round, const absl::StatusOr<Reply>& reply);
   absl::StatusOr<Place> Master(const Reply& reply);
-  // Returns the master that a majority names, counting answers from round `since` on.
+  // Counts answers from round `since` on.
   absl::StatusOr<Place> Majority(uint64_t since) const;
   bool AllHaveAnswered(uint64_t since) const;
   void AnswerQuestions();
@@ -87,11 +86,11 @@ class SentinelMaster final : public Finder {
   const std::vector<Place> places_;
   const std::string master_name_;
   std::vector<Sentinel> sentinels_;
-  bool warned_ = false;  // true once the log has named Sentinels that are missing from the target
+  bool warned_ = false;  // true once the log has named Sentinels missing in the target
   uint64_t round_ = 0;
   base::Timer ask_timer_;
   base::Timer ask_soon_;
-  base::IntrusiveList<Question, &Question::link> questions_;  // in the order of their rounds
+  base::IntrusiveList<Question, &Question::link> questions_;  // by round
   base::Answers answers_;
 };
 

@@ -49,13 +49,12 @@ Reply Copy(const redisReply& raw) {
 
 }  // namespace
 
-// A call whose reply is wanted.
 struct ServerConnection::Question final : base::Handle {
   ~Question() override {
     if (connection != nullptr) connection->pending_[token].question = nullptr;
   }
 
-  ServerConnection* connection = nullptr;  // null: it is being answered
+  ServerConnection* connection = nullptr;  // null: being answered
   uint64_t token = 0;
   Callback done;
   base::Timer deadline;
@@ -114,7 +113,7 @@ void ServerConnection::Dial(const Place& place) {
   });
 }
 
-// Gives user and password first: a server with a password answers nobody else.
+// User and password go first: a server with a password answers nobody else.
 void ServerConnection::Greet(std::unique_ptr<Stream> stream) {
   state_ = State::kGreeting;
   stream_ = std::move(stream);
@@ -162,7 +161,7 @@ void ServerConnection::Greeted() {
   FlushSoon();
 }
 
-// A server that knows no AUTH repeats its arguments in the error.
+// A server without AUTH repeats its arguments in the error.
 std::string ServerConnection::WithoutPassword(std::string text) const {
   const std::string password = options_.credentials.password.Read().value_or("");
   return password.empty() ? text : absl::StrReplaceAll(text, {{password, "***"}});
@@ -223,7 +222,6 @@ bool ServerConnection::Append(const Command& command, size_t most_unsent, std::s
   return true;
 }
 
-// Flushes once for all calls of this task.
 void ServerConnection::FlushSoon() {
   if (!flush_.armed()) flush_ = loop_.Post([this] { Flush(); });
 }
@@ -272,7 +270,7 @@ void ServerConnection::Receive() {
   receive_more_ = loop_.Post([this] { Receive(); });
 }
 
-// Returns true if there still is a connection.
+// Returns true while there is a connection.
 bool ServerConnection::Digest(const char* bytes, size_t size) {
   last_received_ = loop_.Now();
   bool good = redisReaderFeed(reader_.get(), bytes, size) == REDIS_OK;
@@ -298,7 +296,7 @@ bool ServerConnection::Digest(const char* bytes, size_t size) {
 
 void ServerConnection::Take(Reply reply) {
   const bool expected = state_ == State::kGreeting || heard_ != nullptr || !pending_.empty();
-  if (!expected) {  // a server does so before it hangs up: too many clients, protected mode
+  if (!expected) {  // before it hangs up: too many clients, protected mode
     return Break(reply.kind == Reply::Kind::kError ? WithRemedy(reply.text) : "it said what nobody had asked");
   }
   if (state_ == State::kGreeting) {
@@ -336,7 +334,7 @@ base::Pending ServerConnection::Call(const Command& command, base::Duration dead
   return question;
 }
 
-// Answers for good: a later reply is ignored.
+// A later reply is ignored.
 void ServerConnection::Answer(Question& question, absl::StatusOr<Reply> reply) {
   question.connection = nullptr;
   question.deadline.Cancel();

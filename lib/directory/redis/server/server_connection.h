@@ -4,19 +4,16 @@
 //   waiting --> finding --> dialing --> greeting --> ready
 //      ^ each of them, when it fails; after a random delay that doubles
 //
-// It connects in the background, and again whenever the connection is lost: asks its Finder for the
-// place, has the Dialer dial, gives user and password, chooses the database, and has the Finder
-// judge whether the server is the right one. Calls under way when it is lost fail at once
-// (kUnavailable: the server may or may not have acted); so do calls made while it waits for the
-// next attempt. Calls made during an attempt go to the server when it is ready. A server that
-// leaves a question unanswered for kMaxSilence counts as lost.
+// It connects in the background, again after each loss. Calls fail at once (kUnavailable: the
+// server may have acted) when it is lost, and while it waits; those made during an attempt go to
+// the server when it is ready. A server that leaves a question unanswered for kMaxSilence counts as
+// lost.
 // Law: a callback runs once, never inside the call, by its deadline; none runs after the call's
-// handle or the connection was dropped (lib/base/handle.h).
-// Law: no call reaches the server before it was judged: neither another database nor another server
-// is touched.
-// Bounds: kMaxPending calls wait at once, dropped and overdue ones included, and kMaxUnsent bytes
-// of commands (kResourceExhausted); the node's own calls have kOwnPending and kOwnUnsent beside
-// these; kMaxReply bytes of one reply.
+//      handle or the connection was dropped (lib/base/handle.h).
+// Law: no call reaches a server before it was judged.
+// Bounds: kMaxPending calls, dropped and overdue ones included, and kMaxUnsent bytes
+//      (kResourceExhausted); kOwnPending and kOwnUnsent more for the node's own; kMaxReply bytes of
+//      a reply.
 // Thread rule: its loop.
 #pragma once
 
@@ -52,7 +49,7 @@ struct Credentials {
 struct ConnectionOptions {
   Credentials credentials;
   uint32_t database = 0;
-  base::Duration connect_deadline = base::Seconds(2);  // for each step on the way to `ready`
+  base::Duration connect_deadline = base::Seconds(2);  // for each step on the way
   base::Duration first_retry = base::Milliseconds(20);
   base::Duration max_retry = base::Seconds(1);
 };
@@ -68,45 +65,43 @@ class ServerConnection final {
   static constexpr size_t kMaxReply = 64 << 20;
   static constexpr int kMaxRedirects = 8;  // of one attempt
   static constexpr base::Duration kMaxSilence = base::Seconds(2);
-  // More time after kMaxSilence: a process that stood still itself has replies yet to read.
+  // More, for a process that stood still itself and has replies to read.
   static constexpr base::Duration kLastChance = base::Milliseconds(100);
-  // Interval at which the Finder is asked whether this is still the right server.
+  // Interval of Finder::IsStillRight.
   static constexpr base::Duration kLookEvery = base::Seconds(1);
 
-  // The arguments must outlive it. `began` runs at the start of each attempt: its calls reach the
-  // server first. Connects once started.
+  // The arguments must outlive it. `began` runs at the start of each attempt: its calls go first.
   ServerConnection(os::EpollLoop& loop, Dialer& dialer, Finder& finder, base::Random random,
                    const ConnectionOptions& options, std::function<void()> began);
   ~ServerConnection();
   ServerConnection(const ServerConnection&) = delete;
   ServerConnection& operator=(const ServerConnection&) = delete;
 
-  // Starts to connect. Earlier calls are refused.
+  // Earlier calls are refused.
   void Start() { Connect(); }
 
-  // Sends a command; its arguments are bytes. An error of the server becomes kUnavailable, with the
-  // remedy if known.
+  // Arguments are bytes. An error of the server becomes kUnavailable, with the remedy if known.
   [[nodiscard]] base::Pending Call(const Command& command, base::Duration deadline, Callback done) {
     return Call(command, deadline, /*own=*/false, std::move(done));
   }
-  // For the node's own life: has its own room, however much programs ask.
+  // The same for the node's own life, with room of its own.
   [[nodiscard]] base::Pending CallForNode(const Command& command, base::Duration deadline, Callback done) {
     return Call(command, deadline, /*own=*/true, std::move(done));
   }
 
-  // Sends SUBSCRIBE, UNSUBSCRIBE or PING on a connection that subscribes; its reply and every
-  // message go to `heard`. Returns false when there is no connection.
+  // Sends SUBSCRIBE, UNSUBSCRIBE or PING on a connection that subscribes; `heard` gets replies and
+  // messages. Returns false when there is no connection.
   bool Subscribe(const Command& command);
   void OnHeard(std::function<void(const Reply&)> heard) { heard_ = std::move(heard); }
 
   // Reconnects.
   void Break(const std::string& why);
 
-  // The server, while connected.
+  // While connected.
   const std::optional<Place>& place() const { return place_; }
   bool ready() const { return state_ == State::kReady; }
   uint64_t attempts() const { return attempts_; }  // to connect, so far
-  // Why there is no connection, or the last was lost.
+  // For no connection, or the loss of the last.
   absl::Status Trouble(absl::string_view what) const;
   absl::Status trouble() const { return Trouble(lost_because_); }
 
@@ -156,7 +151,7 @@ class ServerConnection final {
   base::Duration retry_delay_;
   std::optional<Place> place_;
   base::Pending step_;  // finding, dialing
-  base::Timer timer_;   // the next attempt, or the deadline of this one's step
+  base::Timer timer_;   // next attempt, or this step's deadline
   base::Timer look_;
 
   std::unique_ptr<Stream> stream_;
@@ -164,25 +159,25 @@ class ServerConnection final {
   uint32_t watched_ = 0;
   std::unique_ptr<redisReader, void (*)(redisReader*)> reader_;
   std::string output_;      // on its way to the server
-  size_t output_gone_ = 0;  // bytes of output_ already sent
-  std::string held_;        // goes to the server when it is ready
+  size_t output_gone_ = 0;  // bytes already sent
+  std::string held_;        // to be sent when ready
   base::Timer flush_;
   base::Timer receive_more_;
 
-  size_t questions_first_ = 0;  // replies of the greeting before those that the Finder judges
+  size_t questions_first_ = 0;  // in the greeting, before the Finder's
   size_t greeting_outstanding_ = 0;
   std::vector<Reply> greeting_;
 
   base::Time last_received_;
   base::Timer last_chance_;
   uint64_t last_token_ = 0;
-  std::map<uint64_t, Sent> pending_;  // in the order sent, until they are replied to
+  std::map<uint64_t, Sent> pending_;  // in the order sent
   std::vector<Reply> just_heard_;
   base::Pending hearing_;  // delivers just_heard_
   base::Answers answers_;
 };
 
-// Makes one, with its `began`, that is not started yet.
+// Makes one, with its `began`, not started.
 using MakeConnection = std::function<std::unique_ptr<ServerConnection>(std::function<void()> began)>;
 
 }  // namespace tokamak::directory::redis

@@ -23,7 +23,7 @@ ServerInfo ServerInfo::Parse(absl::string_view text) {
     const std::pair<absl::string_view, absl::string_view> field = absl::StrSplit(line, absl::MaxSplits(':', 1));
     const auto [name, value] = field;
     if (name == "redis_version") info.version = std::string(value);
-    if (name == "redis_mode" || name == "server_mode") info.mode = std::string(value);  // Valkey has the second name
+    if (name == "redis_mode" || name == "server_mode") info.mode = std::string(value);  // Valkey's is the second
     if (name == "role") info.role = std::string(value);
     if (name == "master_host") master_host = std::string(value);
     if (name == "master_port") master_port = std::string(value);

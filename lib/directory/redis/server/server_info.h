@@ -17,7 +17,7 @@ struct ServerInfo {
   std::string role;     // "master", "slave"
   std::string master;   // of a replica: "10.0.0.1:6379"
   std::string run_id;
-  bool loading = false;     // true if it still reads its data
+  bool loading = false;     // still reads its data
   uint64_t max_memory = 0;  // bytes; 0: no limit
   std::string max_memory_policy;
   uint64_t evicted_keys = 0;
@@ -27,10 +27,10 @@ struct ServerInfo {
   // Leaves fields empty that `text` lacks.
   static ServerInfo Parse(absl::string_view text);
 
-  // OK if it can keep the directory; else an error of one line, with the remedy.
+  // OK if it can keep the directory; else one line with the remedy.
   absl::Status Check(Target::Kind kind) const;
 
-  // Returns what endangers the directory, each in one line with its remedy.
+  // Each in one line with its remedy.
   std::vector<std::string> Dangers() const;
 };
 

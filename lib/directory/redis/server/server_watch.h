@@ -1,7 +1,7 @@
 // ServerWatch checks from time to time whether the server endangers the directory, and warns in the
 // log: that it may evict keys, that it has, that a failover may lose more than it need.
 //
-// A danger is logged once, and again when it has been away.
+// Each danger is logged once, and again when it has been away.
 // Thread rule: its loop.
 #pragma once
 
@@ -22,7 +22,7 @@ class ServerWatch final {
   // Both must outlive it.
   ServerWatch(base::EventLoop& loop, ServerConnection& connection) : loop_(loop), connection_(connection) {}
 
-  // Call it at the start of each connection.
+  // At the start of each connection.
   void Look();
 
  private:
@@ -31,7 +31,7 @@ class ServerWatch final {
   base::EventLoop& loop_;
   ServerConnection& connection_;
   std::vector<std::string> told_;
-  std::string run_id_;  // of the last server looked at
+  std::string run_id_;  // of the last server
   uint64_t evicted_keys_ = 0;
   base::Pending asked_;
   base::Timer next_;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint16_t kServerPort = 6379;
 constexpr uint16_t kSentinelPort = 26379;
-constexpr size_t kLongestName = 256;  // of a user, or of a master
+constexpr size_t kLongestName = 256;  // of a user or master
 constexpr size_t kLongestPath = 107;  // unix(7)
 
 struct Scheme {
@@ -61,7 +61,6 @@ bool ReadDatabase(absl::string_view text, uint32_t* database) {
   return absl::SimpleAtoi(text, database) && *database <= Target::kMaxDatabase;
 }
 
-// Takes "USER@" off the front of `rest`.
 absl::Status TakeUser(absl::string_view* rest, Target* target) {
   const size_t at = rest->substr(0, rest->find('/')).rfind('@');
   if (at == absl::string_view::npos) return absl::OkStatus();

@@ -7,8 +7,7 @@
 //   sentinel://[USER@]HOST[:PORT],.../MASTER[/DATABASE]  sentinel+tls:// over TLS
 //   cluster://[USER@]HOST[:PORT],...                     cluster+tls:// over TLS
 //
-// A host is a name, an IPv4 address, or an IPv6 address in brackets. There is no password in it,
-// since everybody on the machine can read a command line.
+// IPv6 addresses are in brackets. No password: everybody on the machine can read a command line.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +21,7 @@ namespace tokamak::directory::redis {
 
 struct Place {
   base::HostPort address;
-  std::string path;  // of a Unix socket: then there is no address
+  std::string path;  // of a Unix socket, in place of the address
 
   std::string ToString() const;  // "10.0.0.1:6379", "[::1]:6379", "unix:/run/redis.sock"
   bool operator==(const Place& other) const { return address == other.address && path == other.path; }
@@ -42,9 +41,9 @@ struct Target {
   std::string user;  // empty: the server's default one
   uint32_t database = 0;
 
-  // kInvalidArgument: names the mistake in one line, and the right form.
+  // kInvalidArgument: one line with the mistake and the right form.
   static absl::StatusOr<Target> Parse(const std::string& text);
-  // Returns true if `text` begins as one: else it may be another kind of directory.
+  // Returns true if `text` begins as one.
   static bool IsMeantBy(const std::string& text);
 };
 

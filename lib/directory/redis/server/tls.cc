@@ -17,8 +17,8 @@
 namespace tokamak::directory::redis {
 namespace {
 
-constexpr size_t kStep = 16 << 10;           // bytes read from the socket at once: one record
-constexpr size_t kMostOutgoing = 256 << 10;  // bytes encrypted and not sent; further ones are refused
+constexpr size_t kStep = 16 << 10;           // bytes read at once: one record
+constexpr size_t kMostOutgoing = 256 << 10;  // encrypted, unsent bytes; further ones are refused
 
 std::string LastError() {
   const unsigned long error = ERR_get_error();
@@ -100,7 +100,7 @@ class TlsStream final : public Stream {
     return Failed();
   }
 
-  // A server that requires a certificate reports so only after the handshake.
+  // A missing certificate is reported after the handshake.
   static absl::Status Failed() {
     const std::string reason = LastError();
     if (absl::StrContains(reason, "certificate required")) {

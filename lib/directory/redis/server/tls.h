@@ -1,7 +1,6 @@
 // Tls makes streams that are encrypted by TLS 1.2 or later, with OpenSSL: the server must show a
 // certificate that a known authority has signed for its name, and gets ours if there is one.
 //
-// (Debian 12's hiredis has no TLS.)
 // Thread rule: one thread.
 #pragma once
 
@@ -17,21 +16,21 @@ namespace tokamak::directory::redis {
 
 struct TlsOptions {
   std::string ca;    // a PEM file of authorities, or a folder of them (c_rehash); empty: the system's
-  std::string cert;  // PEM files: ours, for a server that asks for one
+  std::string cert;  // PEM files: ours, if asked for
   std::string key;
-  std::string name;    // in the server's certificate; empty: the host that was asked for
-  bool verify = true;  // false: any server that answers is trusted
+  std::string name;    // in the server's certificate; empty: the host
+  bool verify = true;  // false: trusts any server
 };
 
 class Tls final {
  public:
-  // kInvalidArgument: names the file that is missing or wrong.
+  // kInvalidArgument: a file is missing or wrong.
   static absl::StatusOr<std::unique_ptr<Tls>> Create(const TlsOptions& options);
   ~Tls();
   Tls(const Tls&) = delete;
   Tls& operator=(const Tls&) = delete;
 
-  // `host` is a name or an address.
+  // `host`: a name or an address.
   std::unique_ptr<Stream> Wrap(std::unique_ptr<Stream> plain, const std::string& host) const;
 
  private:
