@@ -5,9 +5,6 @@
 #include "lib/base/units.h"
 #include "lib/cli/common/command.h"
 #include "lib/cli/common/output.h"
-#include "lib/cli/doctor/child_prober.h"
-#include "lib/cli/doctor/doctor.h"
-#include "lib/cli/doctor/listen.h"
 
 namespace tokamak::cli::doctor {
 
@@ -18,21 +15,32 @@ int Fail(bool json, const absl::Status& status, int code) {
   return code;
 }
 
-// Runs the probe of a child process, whose flags come from our own ChildProber.
-int Probe(const CommandFlags& flags, const DoctorSettings& settings) {
-  if (flags.devices.size() != 1) return Fail(false, absl::InvalidArgumentError("--probe: one device"), 2);
-  RunProbe({flags.devices.front(), flags.peer, flags.port, settings.by_tcp, settings.address, settings.fabric}, {},
-           [](const std::string& line) { std::cout << line << std::endl; });
-  return 0;
+// Parses the flags that are texts.
+absl::StatusOr<DoctorSettings> SettingsOf(const CommandFlags& flags) {
+  DoctorSettings settings = flags.settings;
+  settings.opening.by_tcp = flags.cm == "tcp";
+  for (const auto& [text, address] :
+       {std::pair(flags.address, &settings.opening.address), std::pair(flags.peer, &settings.peer)}) {
+    if (text.empty()) continue;
+    const auto parsed = verbs::Address::Parse(text);
+    if (!parsed.ok()) return parsed.status();
+    *address = *parsed;
+  }
+  if (!flags.peer.empty() && settings.peer.port == 0) settings.peer.port = flags.port;
+  const auto store = base::ParseSize(flags.memory);
+  if (!store.ok()) return store.status();
+  settings.store = *store;
+  return settings;
 }
 
 }  // namespace
 
 void AddCommand(CLI::App& app, CommandFlags& flags) {
+  daemon::FabricSettings& fabric = flags.settings.opening.fabric;
   CLI::App* const doctor =
       NewCommand(app, "doctor", "say whether RDMA works here, and what to do if not", "tok doctor --memory 16GiB");
   doctor
-      ->add_option("--device", flags.devices,
+      ->add_option("--device", flags.settings.devices,
                    "as for tokd: ibv:NAME[:PORT][@GID_INDEX] or soft:udp@IP, or several (A,B); all RDMA devices unless "
                    "given")
       ->delimiter(',')
@@ -42,64 +50,55 @@ void AddCommand(CLI::App& app, CommandFlags& flags) {
       ->type_name("SIZE")
       ->capture_default_str();
   doctor
-      ->add_option("--peers", flags.peers,
+      ->add_option("--peers", flags.settings.peers,
                    "nodes that tokd will be connected with, held against the limits on locked memory and descriptors")
       ->check(CLI::Range(0, 65536));
-  auto* peer =
-      doctor->add_option("--peer", flags.peer, "a host where tok doctor --listen runs: measure to there as well");
-  doctor->add_flag("--listen", flags.listen, "wait for doctors of other hosts, once the device here is found healthy")
+  auto* peer = doctor->add_option("--peer", flags.peer, "where tok doctor --listen listens: measure to there as well")
+                   ->type_name("IP[:PORT]");
+  doctor
+      ->add_flag("--listen", flags.settings.listens,
+                 "wait for doctors of other hosts, once the device here is found healthy")
       ->excludes(peer);
-  doctor->add_option("--port", flags.port, "TCP port of --listen and --peer")->capture_default_str();
+  doctor->add_option("--port", flags.port, "port of --listen and --peer, as that of tokd --listen")
+      ->capture_default_str();
   doctor
       ->add_option("--cm", flags.cm, "as for tokd: how connections of ibv: are made: rdma (rdma_cm) or tcp (over TCP)")
       ->check(CLI::IsMember({"rdma", "tcp"}))
       ->capture_default_str();
   doctor->add_option("--address", flags.address, "with --cm tcp: this host's IP, as in tokd --listen");
   doctor
-      ->add_option("--pkey-index", flags.fabric.pkey_index,
+      ->add_option("--pkey-index", fabric.pkey_index,
                    "as for tokd, with --cm tcp, on InfiniBand: the partition, by its place in the port's table")
       ->check(CLI::Range(0, UINT16_MAX))
       ->capture_default_str();
-  doctor->add_option("--path-mtu", flags.fabric.path_mtu, "as for tokd: the largest packets that a path carries")
+  doctor->add_option("--path-mtu", fabric.path_mtu, "as for tokd: the largest packets that a path carries")
       ->check(CLI::IsMember({256, 512, 1024, 2048, 4096}));
-  doctor->add_option("--router-lid", flags.fabric.router_lid, "as for tokd, with --cm tcp, on InfiniBand")
+  doctor->add_option("--router-lid", fabric.router_lid, "as for tokd, with --cm tcp, on InfiniBand")
       ->check(CLI::Range(1, 0xbfff));
-  doctor
-      ->add_option("--service-level", flags.fabric.service_level, "as for tokd: of InfiniBand, or the priority of RoCE")
+  doctor->add_option("--service-level", fabric.service_level, "as for tokd: of InfiniBand, or the priority of RoCE")
       ->check(CLI::Range(0, 15));
-  doctor->add_option("--traffic-class", flags.fabric.traffic_class, "as for tokd: DSCP times 4, and ECN")
+  doctor->add_option("--traffic-class", fabric.traffic_class, "as for tokd: DSCP times 4, and ECN")
       ->check(CLI::Range(0, UINT8_MAX));
   doctor->add_flag("--probe", flags.probe)->group("");
 }
 
 int RunCommand(const CommandFlags& flags, bool json) {
-  DoctorSettings settings;
-  settings.devices = flags.devices;
-  settings.peers = flags.peers;
-  settings.peer = flags.peer;
-  settings.peer_port = flags.port;
-  settings.listens = flags.listen;
-  settings.by_tcp = flags.cm == "tcp";
-  if (!flags.address.empty()) {
-    const auto address = verbs::Address::Parse(flags.address);
-    if (!address.ok()) return Fail(json, address.status(), 2);
-    settings.address = *address;
+  const auto settings = SettingsOf(flags);
+  if (!settings.ok()) return Fail(json, settings.status(), 2);
+  if (flags.probe) {  // the flags come from our own ProbeInChild
+    if (settings->devices.size() != 1) return Fail(false, absl::InvalidArgumentError("--probe: one device"), 2);
+    RunProbe({settings->devices.front(), settings->opening, settings->peer}, {},
+             [](const std::string& line) { std::cout << line << std::endl; });
+    return 0;
   }
-  settings.fabric = flags.fabric;
-  if (flags.probe) return Probe(flags, settings);
-  const auto store = base::ParseSize(flags.memory);
-  if (!store.ok()) return Fail(json, store.status(), 2);
-  settings.store = *store;
   const SystemFiles files;
-  ChildProber prober;
-  const auto report = Examine(settings, files, prober);
+  const auto report = Examine(*settings, files, [](const ProbeRequest& request) { return ProbeInChild(request); });
   if (!report.ok()) return Fail(json, report.status(), 2);
   std::cout << (json ? ReportToJson(*report) : FormatReport(*report)) << std::flush;
   if (!Works(*report)) return 1;
-  if (!flags.listen) return 0;
-  const std::string device = WorkingDevice(*report)->name;
-  const absl::Status listened =
-      Listen({device, flags.port, NetdevMtuOf(device, files), settings.by_tcp, settings.address, settings.fabric});
+  if (!settings->listens) return 0;
+  const DeviceReport& device = *WorkingDevice(*report);
+  const absl::Status listened = Listen(device.name, settings->opening, flags.port, device.netdev_mtu);
   return listened.ok() ? 0 : Fail(json, listened, 1);
 }
 

@@ -3,24 +3,20 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "CLI/CLI.hpp"
-#include "lib/cli/doctor/peer_desk.h"
-#include "lib/daemon/devices/device.h"
+#include "lib/cli/doctor/doctor.h"
+#include "lib/cli/doctor/listen.h"
 
 namespace tokamak::cli::doctor {
 
 struct CommandFlags {
-  std::vector<std::string> devices;
+  DoctorSettings settings;  // without what is parsed of the texts below
   std::string memory = "512MiB";
-  uint32_t peers = 0;
   std::string peer;
-  uint16_t port = kPeerPort;
+  uint16_t port = kDoctorPort;
   std::string cm = "rdma";
   std::string address;
-  daemon::FabricSettings fabric;
-  bool listen = false;
   bool probe = false;  // we are the child that uses a device, see probe.h
 };
 

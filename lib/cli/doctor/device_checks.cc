@@ -1,11 +1,10 @@
 #include "lib/cli/doctor/device_checks.h"
 
 #include <algorithm>
-#include <array>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "lib/base/units.h"
 
 namespace tokamak::cli::doctor {
@@ -14,280 +13,278 @@ namespace {
 
 namespace ibv = verbs::ibv;
 
+using absl::StrCat;
+using Code = absl::StatusCode;
+
 // IPv4, UDP, BTH, RETH and ICRC: what the first packet of a WRITE has around its payload.
 constexpr uint32_t kRoceHeaders = 20 + 8 + 12 + 16 + 4;
 // Bytes the kernel reserves for the longest headers when it derives a RoCE port's MTU.
 constexpr uint32_t kRoceReserve = 96;
 
-constexpr std::array<absl::string_view, 4> kTalkSteps = {"send", "write", "read", "compare"};
-
-bool IsTalk(absl::string_view step) {
-  return std::find(kTalkSteps.begin(), kTalkSteps.end(), step) != kTalkSteps.end();
-}
-
-// How the last step of a probe went wrong.
-std::string Trouble(const ProbeOutcome& probe) {
-  const std::string step = probe.FailedStep();
-  if (probe.stuck) return absl::StrCat("'", step, "' never returned, and the kernel does not let its process end");
-  if (probe.hung) return absl::StrCat("'", step, "' never returned; its process was killed");
-  return absl::StrCat("'", step, "' failed: ", probe.failure.message());
-}
-
-bool IsSoftRoceElsewhere(const DeviceSituation& situation) {
-  return situation.driver == "rdma_rxe" && !situation.in_initial_network;
-}
-
 constexpr char kSoftRoceElsewhere[] =
     "Soft-RoCE sends only in the machine's first network namespace: docker run --network host, or siw or soft:udp";
 
-std::string UseAdvice(const DeviceSituation& situation, const ProbeOutcome& self) {
-  if (absl::StartsWith(situation.name, "soft:")) {
-    return "ip address shows the addresses; where the port is taken (a tokd, or the kernel's Soft-RoCE): "
-           "soft:udp@IP:4792";
-  }
-  if (self.hung) return "the driver hangs: see dmesg; remove the device (rdma link delete) and add it again";
-  const std::string step = self.FailedStep();
-  if (self.failure.code() == absl::StatusCode::kPermissionDenied) {
-    return situation.in_container ? "docker run --device /dev/infiniband, or a device_cgroup_rule 'c 231:* rmw'"
-                                  : "the rights of /dev/infiniband, see above";
-  }
-  if (situation.by_tcp && self.failure.code() == absl::StatusCode::kUnimplemented) return "leave out --cm tcp";
-  if (step == "ask" && self.failure.code() == absl::StatusCode::kFailedPrecondition) {
-    return "the same --cm on both hosts, and the same version of tok";
-  }
-  if (situation.by_tcp && step == "listen") return "--address IP: one of this host's; ip address shows them";
-  if (step == "inspect" && self.failure.code() == absl::StatusCode::kNotFound) {
-    return "apt-get install ibverbs-providers: libibverbs needs the device's provider; rdma link shows what the kernel "
-           "has";
-  }
-  if (self.failure.code() == absl::StatusCode::kUnavailable) return "see 'link' and 'gid' above";
-  if (step == "memory") return "raise the limit on locked memory: ulimit -l unlimited, docker: --ulimit memlock=-1";
-  if (step == "listen") return "the address must be on an interface that is up: ip address; rdma_ucm must be loaded";
-  return "see dmesg; a device that is listed but cannot be used: remove it (rdma link delete) and add it again";
+bool IsSoft(const DeviceCase& known) { return absl::StartsWith(known.name, "soft:"); }
+bool IsUsable(const DeviceCase& known) { return known.probe.Reached("connect"); }
+bool IsConnected(const DeviceCase& known) { return known.probe.figures.connected_ns > 0; }
+
+// How the last step of a probe went wrong.
+std::string Trouble(const ProbeOutcome& probe) {
+  return StrCat("'", probe.FailedStep(), "' ",
+                probe.stuck  ? "never returned, and the kernel does not let its process end"
+                : probe.hung ? "never returned; its process was killed"
+                             : StrCat("failed: ", probe.failure.message()));
 }
 
-std::string ConnectionAdvice(const DeviceSituation& situation) {
-  if (IsSoftRoceElsewhere(situation)) return kSoftRoceElsewhere;
-  if (situation.by_tcp) {
-    return "is --address one of this host's, on an interface that is up? (ip address); a TCP firewall?";
-  }
-  if (situation.driver == "siw")
-    return "siw connects over TCP at the address of its network device: is it up? (ip address)";
-  return "is the address on an interface that is up? (ip address; ip neighbour; firewall: UDP port 4791, with software "
-         "NICs also 4792)";
+// Returns the remedy for the step that failed. The order is from what is certain to what is likely.
+std::string Remedy(const DeviceCase& known) {
+  const ProbeOutcome& probe = known.probe;
+  const std::string step = probe.FailedStep();
+  const Code code = probe.failure.code();
+  const bool use = !IsUsable(known);
+  const bool connect = step == "connect";
+  const bool small = absl::StartsWith(step, "call") || step == kPullSteps[0].name;
+  // Once a connection has broken, the text alone says so.
+  const bool locked = code == Code::kResourceExhausted || absl::StrContains(probe.failure.message(), "RLIMIT_MEMLOCK");
+  const bool refused = absl::StrContains(probe.failure.message(), "refused the connection");
+  const bool alone = known.peer.empty();
+  const struct {
+    bool when;
+    std::string remedy;
+  } rows[] = {
+      {use && IsSoft(known),
+       "ip address shows the addresses; where the port is taken (a tokd, or the kernel's Soft-RoCE): soft:udp@IP:4792"},
+      {probe.hung, "the driver hangs: see dmesg; remove the device (rdma link delete) and add it again"},
+      {use && code == Code::kPermissionDenied,
+       known.in_container ? "docker run --device /dev/infiniband, or a device_cgroup_rule 'c 231:* rmw'"
+                          : "the rights of /dev/infiniband, see above"},
+      {use && known.by_tcp && code == Code::kUnimplemented, "leave out --cm tcp"},
+      {step == "listen" && known.by_tcp, "--address IP: one of this host's; ip address shows them"},
+      {step == "inspect" && code == Code::kNotFound,
+       "apt-get install ibverbs-providers: libibverbs needs the device's provider; rdma link shows what the kernel "
+       "has"},
+      {use && code == Code::kUnavailable, "see 'link' and 'gid' above"},
+      {step == "memory" || locked,
+       "raise the limit on locked memory: ulimit -l unlimited, docker: --ulimit memlock=-1"},
+      {step == "listen", "the address must be on an interface that is up: ip address; rdma_ucm must be loaded"},
+      {use, "see dmesg; a device that is listed but cannot be used: remove it (rdma link delete) and add it again"},
+
+      {known.driver == "rdma_rxe" && !known.in_initial_network, kSoftRoceElsewhere},
+      {code == Code::kFailedPrecondition,
+       "the same version of tok on both hosts, and at that port tok doctor --listen"},
+      {connect && !alone && refused,
+       StrCat("run tok doctor --listen at ", known.peer, ", with the same --cm; it prints the command for this host")},
+      {connect && alone && known.by_tcp,
+       "is --address one of this host's, on an interface that is up? (ip address); a TCP firewall?"},
+      {connect && alone && known.driver == "siw",
+       "siw connects over TCP at the address of its network device: is it up? (ip address)"},
+      {connect && alone,
+       "is the address on an interface that is up? (ip address; ip neighbour; firewall: UDP port 4791, with software "
+       "NICs also 4792)"},
+      {connect && known.by_tcp,
+       "is the peer's --address reached from here? (ping); --address IP there and here; a TCP firewall?"},
+      {connect,
+       "does ping reach that address, in this device's subnet? is --cm the same there? firewall: UDP port "
+       "4791 (RoCE), 4792 (software NICs), TCP (iWARP)"},
+      {small && alone, "a phantom: it connects, but carries nothing; see dmesg"},
+      {small, "it connects, but carries nothing: firewall, UDP port 4791? or routes that differ by direction"},
+      {absl::StartsWith(step, "eager") && alone,
+       "small messages pass, large ones do not: is the MTU of the port larger than of its link? see dmesg"},
+      {absl::StartsWith(step, "eager"),
+       "small messages pass, large ones do not: some link between has a smaller MTU than both ends; ping -M do -s "
+       "8000"},
+      {absl::StartsWith(step, "read"),
+       "messages pass, READ does not: see dmesg; a middlebox between? tokd --policy eager does without READ and WRITE"},
+      {absl::StartsWith(step, "write"),
+       "messages and READ pass, WRITE does not: see dmesg; tokd --policy eager:16KiB,read does without WRITE"},
+  };
+  const auto row = std::find_if(std::begin(rows), std::end(rows), [](const auto& r) { return r.when; });
+  return row == std::end(rows) ? "see dmesg" : row->remedy;
 }
 
-std::string Rate(double bytes_per_second) {
-  return absl::StrCat(base::FormatSize(static_cast<uint64_t>(bytes_per_second)), "/s");
-}
-
-Finding Measured(const char* check, const PingPongNumbers& numbers) {
-  Finding finding =
-      Ok(check, absl::StrCat("SEND of ", kPingBytes, " B: ", base::FormatDuration(numbers.half_round_trip),
-                             " half round trip; WRITE ", Rate(numbers.write_rate), ", READ ", Rate(numbers.read_rate),
-                             " (", base::FormatSize(kTransferBytes), ", ", kTransfersInFlight, " at once; medians)"));
-  finding.numbers = {{"send_bytes", kPingBytes},
-                     {"send_half_round_trip_us", static_cast<double>(numbers.half_round_trip.nanoseconds()) * 1e-3},
-                     {"send_rounds", numbers.rounds},
-                     {"transfer_bytes", kTransferBytes},
-                     {"transfers_in_flight", kTransfersInFlight},
-                     {"write_bytes_per_second", numbers.write_rate},
-                     {"read_bytes_per_second", numbers.read_rate}};
-  return finding;
-}
-
-// The suffix that names how a connection was made; empty for the usual way, rdma_cm.
-const char* Means(const DeviceSituation& situation) { return situation.by_tcp ? " by --cm tcp" : ""; }
-
-Finding Connected(const char* check, const ProbeOutcome& probe, const std::string& whom) {
-  if (!probe.numbers.has_value()) return Ok(check, absl::StrCat("connected ", whom));
-  const PingPongNumbers& numbers = *probe.numbers;
-  Finding finding = Ok(check, absl::StrCat("connected ", whom, " in ", base::FormatDuration(numbers.connected_in),
-                                           numbers.path_mtu == 0 ? "" : absl::StrCat(", path MTU ", numbers.path_mtu)));
-  finding.numbers = {{"connected_ms", numbers.connected_in.seconds() * 1e3},
-                     {"path_mtu_bytes", static_cast<double>(numbers.path_mtu)}};
-  return finding;
-}
-
-bool Talked(const ProbeOutcome& probe) { return probe.Reached("send"); }
-
-}  // namespace
-
-Finding CheckLink(const PortFacts& port) {
+Finding CheckLink(const DeviceCase& known) {
+  if (!known.port.has_value()) return Failed(known.absent, known.others);
+  const PortFacts& port = *known.port;
   const NetdevFacts& netdev = port.netdev;
-  std::string seen = absl::StrCat(ibv::ToString(port.link), " port ", port.number, " is ", port.state);
-  if (!port.physical.empty()) absl::StrAppend(&seen, " (", port.physical, ")");
-  if (!netdev.name.empty()) {
-    absl::StrAppend(&seen, ", ", netdev.name, " is ",
-                    netdev.up     ? "up"
-                    : netdev.here ? netdev.state
-                                  : "not to be seen here");
-  }
-  if (!port.rate.empty()) absl::StrAppend(&seen, ", ", port.rate);
-  if (!netdev.name.empty() && netdev.here && !netdev.up) {
-    return Failed("link", seen, absl::StrCat("ip link set ", netdev.name, " up; if it is up: the cable, the switch"));
-  }
-  if (!netdev.name.empty() && !netdev.here) {
-    return Failed("link", seen,
-                  "its network device is in another network namespace: work there (docker run --network host)");
-  }
-  if (port.state == "ACTIVE") return Ok("link", seen);
-  if (port.link == ibv::LinkKind::kInfiniBand && (port.state == "INIT" || port.state == "ARMED")) {
-    return Failed("link", seen,
-                  "the cable is fine, but no subnet manager answers: start opensm on one host of the fabric");
-  }
-  return Failed("link", seen, "plug in the cable, or switch the port on; rdma link shows the port");
+  const bool below = !netdev.name.empty();
+  const std::string state = netdev.up ? "up" : netdev.here ? netdev.state : "not to be seen here";
+  const std::string seen =
+      StrCat(ibv::ToString(port.link), " port ", port.number, " is ", port.state,
+             port.physical.empty() ? "" : StrCat(" (", port.physical, ")"),
+             below ? StrCat(", ", netdev.name, " is ", state) : "", port.rate.empty() ? "" : StrCat(", ", port.rate));
+  return FirstOf({
+      {below && netdev.here && !netdev.up,
+       Failed(seen, StrCat("ip link set ", netdev.name, " up; if it is up: the cable, the switch"))},
+      {below && !netdev.here,
+       Failed(seen, "its network device is in another network namespace: work there (docker run --network host)")},
+      {port.state == "ACTIVE", Ok(seen)},
+      {port.link == ibv::LinkKind::kInfiniBand && (port.state == "INIT" || port.state == "ARMED"),
+       Failed(seen, "the cable is fine, but no subnet manager answers: start opensm on one host of the fabric")},
+      {true, Failed(seen, "plug in the cable, or switch the port on; rdma link shows the port")},
+  });
 }
 
-Finding CheckGid(const PortFacts& port, std::optional<uint32_t> index, bool by_tcp, std::vector<GidLine>& lines) {
-  const ibv::GidChoice choice = ibv::ChooseGid(port.link, port.gids, index);
-  for (const ibv::GidVerdict& verdict : choice.verdicts) {
-    // The kernel gives iWARP's entry the type of RoCE, which it is not.
-    const char* const type = port.link == ibv::LinkKind::kIwarp ? "iWARP" : ibv::ToString(verdict.entry.type);
-    lines.push_back({verdict.entry.index, ibv::GidText(verdict.entry.gid), type, verdict.entry.net_device,
-                     verdict.chosen, verdict.reason});
-  }
+Finding CheckGid(const DeviceCase& known) {
+  const PortFacts& port = *known.port;
+  const ibv::GidChoice choice = ibv::ChooseGid(port.link, port.gids, known.gid_index);
+  const ibv::GidEntry* const entry = choice.entry();
+  verbs::Address address;
+  if (entry != nullptr) address.ip = entry->gid;
+  const std::string seen = entry == nullptr ? "" : StrCat("index ", entry->index, ", ", ibv::GidText(entry->gid));
   const std::string netdev = port.netdev.name.empty() ? "its network device" : port.netdev.name;
-  const std::string give_address =
-      absl::StrCat("ip address add 10.0.0.1/24 dev ", netdev, "; ip link set ", netdev, " up");
-  if (const ibv::GidEntry* entry = choice.entry(); entry != nullptr) {
-    verbs::Address address;
-    address.ip = entry->gid;
-    if (port.link == ibv::LinkKind::kRoce && address.is_link_local() && !by_tcp) {
-      return Failed("gid",
-                    absl::StrCat("index ", entry->index, ", ", ibv::GidText(entry->gid),
-                                 ", is link-local: rdma_cm cannot speak from it"),
-                    absl::StrCat(give_address, "; or --cm tcp, which does without"));
-    }
-    Finding finding = Ok("gid", absl::StrCat("index ", entry->index, ", ", ibv::GidText(entry->gid), ", of ",
-                                             lines.size(), lines.size() == 1 ? " entry" : " entries"));
-    finding.numbers = {{"index", static_cast<double>(entry->index)}};
-    return finding;
-  }
-  if (index.has_value()) {
-    return Failed("gid", absl::StrCat("there is no GID with index ", *index),
-                  "leave out @INDEX, or choose one of the table");
-  }
-  if (port.netdev.here && !port.netdev.up) {
-    return Failed("gid", absl::StrCat("no entry can be used while ", netdev, " is down"), "see 'link' above");
-  }
-  return Failed("gid", "no entry can be used: RoCE v2 needs an IP address on a network device that is up",
-                give_address);
+  const std::string give_address = StrCat("ip address add 10.0.0.1/24 dev ", netdev, "; ip link set ", netdev, " up");
+  const size_t entries = choice.verdicts.size();
+  Finding finding = FirstOf({
+      {entry != nullptr && port.link == ibv::LinkKind::kRoce && address.is_link_local() && !known.by_tcp,
+       Failed(StrCat(seen, ", is link-local: rdma_cm cannot speak from it"),
+              StrCat(give_address, "; or --cm tcp, which does without"))},
+      {entry != nullptr, Ok(StrCat(seen, ", of ", entries, entries == 1 ? " entry" : " entries"))},
+      {known.gid_index.has_value(), Failed(StrCat("there is no GID with index ", known.gid_index.value_or(0)),
+                                           "leave out @INDEX, or choose one of the table")},
+      {port.netdev.here && !port.netdev.up,
+       Failed(StrCat("no entry can be used while ", netdev, " is down"), "see 'link' above")},
+      {true, Failed("no entry can be used: RoCE v2 needs an IP address on a network device that is up", give_address)},
+  });
+  if (finding.verdict == Verdict::kOk) finding.numbers = {{"index", static_cast<double>(entry->index)}};
+  return finding;
 }
 
-Finding CheckMtu(const PortFacts& port, const ProbeOutcome& self) {
-  const auto probed =
-      std::find_if(self.ports.begin(), self.ports.end(), [&](const ProbedPort& p) { return p.number == port.number; });
-  if (probed == self.ports.end()) return NotApplicable("mtu", "the port could not be asked");
-  const uint32_t netdev_mtu = port.netdev.mtu;
-  std::string seen = absl::StrCat("path MTU ", probed->active_mtu, " of at most ", probed->max_mtu);
-  if (netdev_mtu > 0) absl::StrAppend(&seen, "; ", port.netdev.name, " has MTU ", netdev_mtu);
-  Finding finding = Ok("mtu", seen);
-  if (port.link == ibv::LinkKind::kRoce && netdev_mtu > 0) {
-    if (probed->active_mtu + kRoceHeaders > netdev_mtu) {
-      finding = Failed("mtu", seen + ": full packets do not fit, and vanish without an error",
-                       absl::StrCat("ip link set ", port.netdev.name, " mtu ", probed->active_mtu + kRoceReserve,
-                                    " or more; or add the RDMA device again, it takes its MTU then"));
-    } else if (probed->active_mtu < probed->max_mtu) {
-      finding.advice = absl::StrCat("faster with ", probed->max_mtu, ": ip link set ", port.netdev.name,
-                                    " mtu 9000, on all hosts and switches of the path");
-    }
+// Does the port's MTU fit what its network device carries? Packets that do not fit vanish without
+// an error.
+Finding CheckMtu(const DeviceCase& known) {
+  if (IsSoft(known)) {
+    const uint32_t mtu = known.probe.active_mtu;
+    return mtu == 0 ? NotApplicable("not known: it could not be opened") : Ok(StrCat("path MTU ", mtu));
   }
+  const PortFacts& port = *known.port;
+  const std::vector<ProbedPort>& ports = known.probe.ports;
+  const auto probed =
+      std::find_if(ports.begin(), ports.end(), [&](const ProbedPort& p) { return p.number == port.number; });
+  if (probed == ports.end()) return NotApplicable("the port could not be asked");
+  const uint32_t netdev_mtu = port.netdev.mtu;
+  const std::string& netdev = port.netdev.name;
+  const std::string seen = StrCat("path MTU ", probed->active_mtu, " of at most ", probed->max_mtu,
+                                  netdev_mtu > 0 ? StrCat("; ", netdev, " has MTU ", netdev_mtu) : "");
+  const bool known_below = port.link == ibv::LinkKind::kRoce && netdev_mtu > 0;
+  Finding finding = FirstOf({
+      {known_below && probed->active_mtu + kRoceHeaders > netdev_mtu,
+       Failed(StrCat(seen, ": full packets do not fit, and vanish without an error"),
+              StrCat("ip link set ", netdev, " mtu ", probed->active_mtu + kRoceReserve,
+                     " or more; or add the RDMA device again, it takes its MTU then"))},
+      {known_below && probed->active_mtu < probed->max_mtu,
+       Ok(seen, StrCat("faster with ", probed->max_mtu, ": ip link set ", netdev,
+                       " mtu 9000, on all hosts and switches of the path"))},
+      {true, Ok(seen)},
+  });
   finding.numbers = {{"active_bytes", static_cast<double>(probed->active_mtu)},
                      {"max_bytes", static_cast<double>(probed->max_mtu)},
                      {"netdev_bytes", static_cast<double>(netdev_mtu)}};
   return finding;
 }
 
-Finding CheckUse(const DeviceSituation& situation, const ProbeOutcome& self) {
-  if (self.Reached("connect")) {
-    return Ok("use",
-              absl::StrCat("opened at ", self.address, "; domain, completion queue, memory and queue pair made"));
-  }
-  if (self.finished) return Ok("use", "opened");
-  return Failed("use", Trouble(self), UseAdvice(situation, self));
+// Can it be opened, and everything be made on it? A device that cannot is a phantom: listed, but of
+// no use.
+Finding CheckUse(const DeviceCase& known) {
+  return FirstOf({
+      {IsUsable(known), Ok(StrCat("opened at ", known.probe.address, "; domain, memory and endpoint made"))},
+      {true, Failed(Trouble(known.probe), Remedy(known))},
+  });
 }
 
-Finding CheckConnection(const DeviceSituation& situation, const ProbeOutcome& self) {
-  if (!self.Reached("connect")) return NotApplicable("connection", "not tried: it cannot be used");
-  if (Talked(self)) return Connected("connection", self, absl::StrCat("to itself", Means(situation)));
-  return Failed("connection", Trouble(self), ConnectionAdvice(situation));
+// Does it connect to itself, or to the peer?
+Finding CheckConnection(const DeviceCase& known) {
+  const int64_t took = known.probe.figures.connected_ns;
+  Finding finding = FirstOf({
+      {IsConnected(known),
+       Ok(StrCat("connected to ", known.peer.empty() ? "itself" : known.peer, known.by_tcp ? " by --cm tcp" : "",
+                 " in ", base::FormatDuration(base::Nanoseconds(took))))},
+      {!IsUsable(known) && known.peer.empty(), NotApplicable("not tried: it cannot be used")},
+      {true, Failed(Trouble(known.probe), Remedy(known))},
+  });
+  if (IsConnected(known)) finding.numbers = {{"connected_ms", static_cast<double>(took) * 1e-6}};
+  return finding;
 }
 
-Finding CheckPingPong(const DeviceSituation& situation, const ProbeOutcome& self) {
-  if (!Talked(self)) return NotApplicable("ping-pong", "not tried: there was no connection");
-  if (IsTalk(self.FailedStep())) {
-    const std::string advice = IsSoftRoceElsewhere(situation) ? kSoftRoceElsewhere
-                               : self.FailedStep() == "send"
-                                   ? "a phantom: it connects, but carries nothing; see dmesg"
-                                   : "see dmesg; is the MTU of the port larger than of its link?";
-    return Failed("ping-pong", Trouble(self), advice);
-  }
-  if (self.numbers.has_value() && !self.finished) {
-    return Warning("ping-pong", absl::StrCat("all passed, but ", Trouble(self)),
-                   "see dmesg: the driver hangs when it is left");
-  }
-  if (!self.numbers.has_value()) return Failed("ping-pong", Trouble(self), "see dmesg");
-  return Measured("ping-pong", *self.numbers);
-}
-
-Finding CheckPeer(const std::string& host, const ProbeOutcome& peer) {
-  if (peer.peer.has_value()) {
-    return Ok("peer",
-              absl::StrCat(host, " answers over TCP: ", peer.peer->device, " at ", peer.peer->service.ToString()));
-  }
-  if (!peer.Reached("ask")) return NotApplicable("peer", absl::StrCat("not asked: ", Trouble(peer)));
-  return Failed("peer", Trouble(peer),
-                absl::StrCat("run tok doctor --listen on ", host, ", and see that no firewall is between"));
-}
-
-Finding CheckPeerMtu(uint32_t netdev_mtu, const ProbeOutcome& peer) {
-  if (!peer.peer.has_value()) return NotApplicable("mtu", "not known: the peer did not answer");
-  const PeerHello& there = *peer.peer;
-  const auto one = [](uint32_t active, uint32_t netdev) {
-    return netdev == 0 ? absl::StrCat(active) : absl::StrCat(active, " (network device ", netdev, ")");
+Finding CheckPeerMtu(const DeviceCase& known) {
+  const DeviceWords& there = known.probe.figures.peer;
+  const DeviceWords here = {"", known.probe.active_mtu, known.port.has_value() ? known.port->netdev.mtu : 0};
+  const auto one = [](const DeviceWords& words) {
+    return StrCat(words.active_mtu, words.netdev_mtu == 0 ? "" : StrCat(" (network device ", words.netdev_mtu, ")"));
   };
-  const std::string seen = absl::StrCat("path MTU here ", one(peer.active_mtu, netdev_mtu), ", there ",
-                                        one(there.active_mtu, there.netdev_mtu));
-  const bool same = peer.active_mtu == there.active_mtu &&
-                    (netdev_mtu == 0 || there.netdev_mtu == 0 || netdev_mtu == there.netdev_mtu);
+  const std::string seen = StrCat("path MTU here ", one(here), ", there ", one(there), ", of ", there.device);
+  const bool same = here.active_mtu == there.active_mtu &&
+                    (here.netdev_mtu == 0 || there.netdev_mtu == 0 || here.netdev_mtu == there.netdev_mtu);
+  if (there.device.empty()) return NotApplicable("not known: the peer did not answer");
   Finding finding =
-      same ? Ok("mtu", seen)
-           : Warning("mtu", seen, "the smaller one is used; give both sides the same: ip link set DEV mtu 9000");
-  finding.numbers = {{"here_active_bytes", static_cast<double>(peer.active_mtu)},
+      same ? Ok(seen) : Warning(seen, "the smaller one is used; give both sides the same: ip link set DEV mtu 9000");
+  finding.numbers = {{"here_active_bytes", static_cast<double>(here.active_mtu)},
                      {"there_active_bytes", static_cast<double>(there.active_mtu)},
-                     {"here_netdev_bytes", static_cast<double>(netdev_mtu)},
+                     {"here_netdev_bytes", static_cast<double>(here.netdev_mtu)},
                      {"there_netdev_bytes", static_cast<double>(there.netdev_mtu)}};
   return finding;
 }
 
-Finding CheckPeerConnection(const DeviceSituation& situation, const ProbeOutcome& peer) {
-  if (!peer.peer.has_value()) return NotApplicable("connection", "not tried");
-  if (Talked(peer)) {
-    return Connected("connection", peer, absl::StrCat("to ", peer.peer->service.ToString(), Means(situation)));
+// Do calls, and objects by each protocol, pass?
+Finding CheckTransfers(const DeviceCase& known) {
+  const ProbeOutcome& probe = known.probe;
+  const PullFigures& figures = probe.figures;
+  std::string seen =
+      StrCat("call of ", kCallBytes, " B: ", base::FormatDuration(base::Nanoseconds(figures.half_round_trip_ns)),
+             " half round trip");
+  Finding measured = Ok("");
+  measured.numbers = {{"call_bytes", kCallBytes},
+                      {"call_half_round_trip_us", static_cast<double>(figures.half_round_trip_ns) * 1e-3},
+                      {"calls", figures.calls},
+                      {"transfer_bytes", kObjectBytes},
+                      {"transfers_in_flight", kObjectsAtOnce}};
+  for (const PullStep& step : kPullSteps) {
+    const auto rate = figures.rates.find(step.figure == nullptr ? "" : step.figure);
+    if (rate == figures.rates.end()) continue;
+    absl::StrAppend(&seen, "; ", absl::AsciiStrToUpper(step.figure), " ",
+                    base::FormatSize(static_cast<uint64_t>(rate->second)), "/s");
+    measured.numbers.emplace_back(StrCat(step.figure, "_bytes_per_second"), rate->second);
   }
-  if (!peer.Reached("connect")) return Failed("connection", Trouble(peer), UseAdvice(situation, peer));
-  const std::string advice = IsSoftRoceElsewhere(situation) ? kSoftRoceElsewhere
-                             : situation.by_tcp
-                                 ? "is the peer's address, to which TCP connects now, reached from here? --address IP "
-                                   "there and here; a TCP firewall?"
-                                 : "the hosts reach each other over TCP, but not by RDMA: is the peer's address in "
-                                   "this device's subnet? firewall: "
-                                   "UDP port 4791 (RoCE), TCP (iWARP)";
-  return Failed("connection", Trouble(peer), advice);
+  measured.seen = StrCat(seen, " (", base::FormatSize(kObjectBytes), ", ", kObjectsAtOnce, " at once; medians)");
+  return FirstOf({
+      {!IsConnected(known), NotApplicable("not tried: there was no connection")},
+      {probe.Reached("close") && !probe.finished && known.peer.empty(),
+       Warning(StrCat("all passed, but ", Trouble(probe)), "see dmesg: the driver hangs when it is left")},
+      {!probe.Reached("close"), Failed(Trouble(probe), Remedy(known))},
+      {true, measured},
+  });
 }
 
-Finding CheckPeerPingPong(const DeviceSituation& situation, const ProbeOutcome& peer) {
-  if (!Talked(peer)) return NotApplicable("ping-pong", "not tried: there was no connection");
-  if (peer.numbers.has_value()) return Measured("ping-pong", *peer.numbers);
-  std::string advice = "firewall, UDP port 4791? or routes that differ by direction";
-  if (peer.FailedStep() == "write" || peer.FailedStep() == "read") {
-    advice =
-        "small messages pass, large ones do not: some link between has a smaller MTU than both ends; ping -M do -s "
-        "8000";
+bool IsIbv(const DeviceCase& known) { return !IsSoft(known); }
+bool HasPort(const DeviceCase& known) { return known.port.has_value(); }
+bool IsThere(const DeviceCase& known) { return IsSoft(known) || HasPort(known); }
+
+constexpr Check<DeviceCase> kOfDevice[] = {
+    {"link", IsIbv, CheckLink},
+    {"gid", HasPort, CheckGid},
+    {"mtu", IsThere, CheckMtu},
+    {"use", IsThere, CheckUse},
+    {"connection", IsThere, CheckConnection},
+    {"transfers", IsThere, CheckTransfers},
+};
+constexpr Check<DeviceCase> kWithPeer[] = {
+    {"connection", IsThere, CheckConnection}, {"mtu", IsThere, CheckPeerMtu}, {"transfers", IsThere, CheckTransfers}};
+
+}  // namespace
+
+std::vector<GidLine> GidTable(const DeviceCase& known) {
+  std::vector<GidLine> lines;
+  if (!known.port.has_value()) return lines;
+  const ibv::LinkKind link = known.port->link;
+  for (const ibv::GidVerdict& verdict : ibv::ChooseGid(link, known.port->gids, known.gid_index).verdicts) {
+    // The kernel gives iWARP's entry the type of RoCE, which it is not.
+    const char* const type = link == ibv::LinkKind::kIwarp ? "iWARP" : ibv::ToString(verdict.entry.type);
+    lines.push_back({verdict.entry.index, ibv::GidText(verdict.entry.gid), type, verdict.entry.net_device,
+                     verdict.chosen, verdict.reason});
   }
-  if (IsSoftRoceElsewhere(situation)) advice = kSoftRoceElsewhere;
-  return Failed("ping-pong", Trouble(peer), advice);
+  return lines;
 }
+
+std::vector<Finding> CheckDevice(const DeviceCase& known) { return RunChecks(kOfDevice, known); }
+std::vector<Finding> CheckPeer(const DeviceCase& known) { return RunChecks(kWithPeer, known); }
 
 }  // namespace tokamak::cli::doctor

@@ -6,10 +6,8 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
-#include "lib/cli/doctor/peer_desk.h"
-#include "lib/cli/doctor/ping_pong.h"
-#include "lib/cli/doctor/probe.h"
-#include "lib/os/epoll_loop.h"
+#include "lib/base/log.h"
+#include "lib/cli/doctor/pulls.h"
 #include "lib/os/file_descriptor.h"
 #include "lib/verbs/soft/udp/udp_fabric.h"
 
@@ -29,34 +27,30 @@ os::FileDescriptor TakeSignals() {
 
 }  // namespace
 
-std::string AskingCommand(const ListenSettings& settings, uint16_t port) {
-  std::string command = "tok doctor --peer THIS_HOST";
-  if (port != kPeerPort) absl::StrAppend(&command, " --port ", port);
-  if (verbs::soft::IsUdpDevice(settings.device)) absl::StrAppend(&command, " --device soft:udp@ITS_IP");
-  if (settings.by_tcp) absl::StrAppend(&command, " --cm tcp --address ITS_IP");
-  if (const std::string fabric = FlagsOf(settings.fabric); !fabric.empty()) absl::StrAppend(&command, " ", fabric);
+std::string AskingCommand(const std::string& device, const Opening& opening, const verbs::Address& address) {
+  std::string command = absl::StrCat("tok doctor --peer ", address.ToString());
+  if (verbs::soft::IsUdpDevice(device)) absl::StrAppend(&command, " --device soft:udp@ITS_IP");
+  if (opening.by_tcp) absl::StrAppend(&command, " --cm tcp --address ITS_IP");
+  if (const std::string flags = opening.FabricFlags(); !flags.empty()) absl::StrAppend(&command, " ", flags);
   return command;
 }
 
-absl::Status Listen(const ListenSettings& settings) {
+absl::Status Listen(const std::string& device, const Opening& opening, uint16_t port, uint32_t netdev_mtu) {
   const os::FileDescriptor signals = TakeSignals();
+  base::SetLogLevel(base::Severity::kError);  // the endpoint's log is a daemon's
   os::EpollLoop loop(MeasuringDetection(UsableProcessors()));
-  const auto opened =
-      daemon::OpenDevice(settings.device, SettingsFor(settings.by_tcp, settings.address, settings.fabric));
+  const auto opened = opening.Open(device);
   if (!opened.ok()) return opened.status();
-  verbs::Device& device = (*opened)->device();
-  const auto responder = PingPongResponder::Start(loop, device);
-  if (!responder.ok()) return responder.status();
-  PeerHello hello;
-  hello.device = settings.device;
-  hello.service = (*responder)->service();
-  hello.active_mtu = device.limits().active_mtu;
-  hello.netdev_mtu = settings.netdev_mtu;
-  hello.by_tcp = settings.by_tcp;
-  const auto desk = PeerDesk::Open(loop, settings.port, hello);
-  if (!desk.ok()) return desk.status();
-  std::cerr << "listening on TCP port " << (*desk)->port() << ", RDMA at " << hello.service.ToString()
-            << "; on the other host: " << AskingCommand(settings, (*desk)->port()) << "; end with Ctrl-C" << std::endl;
+  verbs::Device& opened_device = (*opened)->device();
+  const auto station = Station::Make(loop, opened_device, 1, PullPlan().patience, [](absl::string_view) {});
+  if (!station.ok()) return station.status();
+  verbs::Address address = opened_device.address();
+  address.port = port;
+  const DeviceWords words = {device, opened_device.limits().active_mtu, netdev_mtu};
+  if (absl::Status status = (*station)->Lend(address, words); !status.ok()) return status;
+  address = (*station)->endpoint().address();
+  std::cerr << "listening at " << address.ToString()
+            << "; on the other host: " << AskingCommand(device, opening, address) << "; end with Ctrl-C" << std::endl;
   const os::FdWatch watch = loop.Watch(signals.get(), EPOLLIN, [&](uint32_t) { loop.Stop(); });
   loop.Run();
   return absl::OkStatus();

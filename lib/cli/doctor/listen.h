@@ -5,26 +5,19 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "lib/daemon/devices/device.h"
-#include "lib/verbs/types.h"
+#include "lib/cli/doctor/probe.h"
 
 namespace tokamak::cli::doctor {
 
-struct ListenSettings {
-  std::string device;
-  uint16_t port = 0;        // TCP; 0: one of the system's choice, which is printed
-  uint32_t netdev_mtu = 0;  // bytes, reported to peers
-  bool by_tcp = false;      // as ProbeRequest's
-  verbs::Address address{};
-  daemon::FabricSettings fabric{};
-};
+constexpr uint16_t kDoctorPort = 7099;
 
-// The command that the other host is to run; in capitals what is its own. `port`: TCP, where we
-// listen.
-std::string AskingCommand(const ListenSettings& settings, uint16_t port);
+// The command that the other host is to run, for a doctor that listens at `address`; in capitals
+// what is its own.
+std::string AskingCommand(const std::string& device, const Opening& opening, const verbs::Address& address);
 
-// Answers peers one at a time until SIGINT or SIGTERM. Says on standard error when it is ready: the
-// report has standard output to itself. An error: it could not begin.
-absl::Status Listen(const ListenSettings& settings);
+// Lends objects to peers until SIGINT or SIGTERM, at the device's address and this port (0: the
+// device chooses one). Says on standard error when it is ready: the report has standard output to
+// itself. `netdev_mtu`: bytes, reported to peers. An error: it could not begin.
+absl::Status Listen(const std::string& device, const Opening& opening, uint16_t port, uint32_t netdev_mtu);
 
 }  // namespace tokamak::cli::doctor

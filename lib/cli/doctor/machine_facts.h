@@ -17,7 +17,7 @@ constexpr uint64_t kUnlimited = UINT64_MAX;
 struct DeviceNode {
   std::string name;  // "uverbs0", "rdma_cm"
   bool may_open = false;
-  std::string device{};  // which it opens, "rxe0"; empty: not told, or rdma_cm, which is for all
+  std::string device{};  // which it opens, "rxe0"; empty: not reported, or rdma_cm, which is for all
 };
 
 struct MachineFacts {
@@ -42,7 +42,7 @@ struct MachineFacts {
 
   std::string container;                         // "a Docker container"; empty: none that we know of
   bool in_initial_network = true;                // false: in a network namespace of its own
-  std::optional<uint64_t> receive_buffer_limit;  // net.core.rmem_max, bytes; none: not told in this namespace
+  std::optional<uint64_t> receive_buffer_limit;  // net.core.rmem_max, bytes; none: not shown in this namespace
   bool exceeds_buffer_limit = false;             // CAP_NET_ADMIN
 };
 

@@ -1,141 +1,131 @@
 #include "lib/cli/doctor/probe.h"
 
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "lib/cli/doctor/ping_pong.h"
-#include "lib/os/epoll_loop.h"
+#include "absl/strings/str_split.h"
+#include "lib/os/file_descriptor.h"
+#include "lib/os/process/child_process.h"
 #include "lib/verbs/ibv/translation/device_name.h"
 #include "lib/verbs/ibv/translation/inventory.h"
+#include "nlohmann/json.hpp"
+
+template <>
+struct nlohmann::adl_serializer<absl::Status> {
+  static void to_json(json& words, const absl::Status& status) {
+    words = {{"code", status.raw_code()}, {"text", std::string(status.message())}};
+  }
+  static void from_json(const json& words, absl::Status& status) {
+    status = absl::Status(static_cast<absl::StatusCode>(words.value("code", 2)), words.value("text", ""));
+  }
+};
 
 namespace tokamak::cli::doctor {
 
-namespace {
-
 using nlohmann::json;
 
-// The child's side of the conversation.
-class Teller final {
- public:
-  explicit Teller(const std::function<void(const std::string&)>& say) : say_(say) {}
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(DeviceWords, device, active_mtu, netdev_mtu)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(PullFigures, peer, connected_ns, half_round_trip_ns, calls, rates)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ProbedPort, number, active_mtu, max_mtu)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ProbeOutcome, steps, finished, failure, ports, address, active_mtu,
+                                                figures)
 
-  void Step(absl::string_view name) const { Say({{"step", std::string(name)}}); }
-  void Failure(const absl::Status& status) const {
-    Say({{"failure", {{"code", status.raw_code()}, {"text", std::string(status.message())}}}});
-  }
-  void Port(const verbs::ibv::PortInventory& port) const {
-    Say({{"port", {{"number", port.number}, {"active_mtu", port.active_mtu}, {"max_mtu", port.max_mtu}}}});
-  }
-  void Device(const verbs::Device& device) const {
-    Say({{"device",
-          {{"address", device.address().ToString()},
-           {"active_mtu", device.limits().active_mtu},
-           {"is_rdma", device.is_rdma()}}}});
-  }
-  void Peer(const PeerHello& hello) const { Say({{"peer", hello.Encode()}}); }
-  void Numbers(const PingPongNumbers& numbers) const {
-    Say({{"numbers",
-          {{"connected_ns", numbers.connected_in.nanoseconds()},
-           {"path_mtu", numbers.path_mtu},
-           {"half_round_trip_ns", numbers.half_round_trip.nanoseconds()},
-           {"rounds", numbers.rounds},
-           {"write_rate", numbers.write_rate},
-           {"read_rate", numbers.read_rate},
-           {"batches", numbers.batches}}}});
-  }
-  void End() const { Say({{"end", true}}); }
+namespace {
 
- private:
-  void Say(const json& words) const { say_(words.dump(-1, ' ', false, json::error_handler_t::replace)); }
+constexpr size_t kMaxOutput = 1024 * 1024;  // bytes of a probe's words; it says some ten kilobytes
+constexpr size_t kWordsKept = 3;            // lines of a library, shown when a probe died
 
-  const std::function<void(const std::string&)>& say_;
-};
+std::string ReadAll(int fd) {
+  std::string text(kMaxOutput, '\0');
+  size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t count = pread(fd, text.data() + size, text.size() - size, static_cast<off_t>(size));
+    if (count <= 0) break;
+    size += static_cast<size_t>(count);
+  }
+  text.resize(size);
+  return text;
+}
 
-absl::Status InspectPorts(const ProbeRequest& request, const Teller& teller) {
-  const auto name = verbs::ibv::ParseDeviceName(request.device);
+// Reads the last outcome of a probe's words, and of the lines that are none (a library's warnings)
+// the last.
+ProbeOutcome ReadOutcome(const std::string& text, std::vector<std::string>& others) {
+  ProbeOutcome outcome;
+  for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    const json words = json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (words.is_object() && words.contains("steps")) {
+      outcome = words.get<ProbeOutcome>();
+    } else {
+      others.emplace_back(line);
+      if (others.size() > kWordsKept) others.erase(others.begin());
+    }
+  }
+  return outcome;
+}
+
+// Ends a child that took too long. Returns false if the kernel does not let go of it.
+bool End(os::ChildProcess& child, base::Duration grace) {
+  if (!child.Signal(SIGKILL).ok()) return true;  // it ended in this moment
+  if (child.Wait(grace).ok()) return true;
+  child.Detach();  // or this process would wait as well
+  return false;
+}
+
+absl::Status InspectPorts(const std::string& device, std::vector<ProbedPort>& ports) {
+  const auto name = verbs::ibv::ParseDeviceName(device);
   if (!name.ok()) return name.status();
   const auto inventory = verbs::ibv::Inspect(name->device);
   if (!inventory.ok()) return inventory.status();
-  for (const verbs::ibv::PortInventory& port : inventory->ports) teller.Port(port);
+  for (const auto& port : inventory->ports) ports.push_back({port.number, port.active_mtu, port.max_mtu});
   return absl::OkStatus();
 }
 
-// From `open` on. Whatever was made is gone when it returns.
-absl::Status UseDevice(const ProbeRequest& request, const PingPongPlan& plan, const Teller& teller) {
-  teller.Step("open");
+// Takes the steps from opening on. Everything it made is gone when it returns.
+absl::Status UseDevice(const ProbeRequest& request, const PullPlan& plan, const StepHandler& on_step,
+                       ProbeOutcome& outcome) {
+  on_step("open");
   os::EpollLoop loop(MeasuringDetection(UsableProcessors()));
-  const daemon::DeviceSettings settings = SettingsFor(request.by_tcp, request.address, request.fabric);
-  auto opened = daemon::OpenDevice(request.device, settings);
+  const auto opened = request.opening.Open(request.device);
   if (!opened.ok()) return opened.status();
   verbs::Device& device = (*opened)->device();
-  teller.Device(device);
-
-  std::unique_ptr<PingPongResponder> responder;
-  verbs::Address service;
-  if (request.peer.empty()) {
-    teller.Step("listen");
-    auto started = PingPongResponder::Start(loop, device);
-    if (!started.ok()) return started.status();
-    responder = *std::move(started);
-    service = responder->service();
-  } else {
-    teller.Step("ask");
-    const auto hello = AskPeer(request.peer, request.peer_port, plan.patience);
-    if (!hello.ok()) return hello.status();
-    teller.Peer(*hello);
-    if (hello->by_tcp != request.by_tcp) {
-      return absl::FailedPreconditionError(absl::StrCat("the peer makes connections by --cm ",
-                                                        hello->by_tcp ? "tcp" : "rdma", ", this side by --cm ",
-                                                        request.by_tcp ? "tcp" : "rdma"));
-    }
-    service = hello->service;
+  outcome.address = device.address().ToString();
+  outcome.active_mtu = device.limits().active_mtu;
+  const auto station = Station::Make(loop, device, kObjectsAtOnce, plan.patience, on_step);
+  if (!station.ok()) return station.status();
+  std::unique_ptr<Station> lender;
+  verbs::Address service = request.peer;
+  if (service.is_unspecified()) {
+    auto made = Station::Make(loop, device, 1, plan.patience, on_step);
+    if (!made.ok()) return made.status();
+    lender = *std::move(made);
+    on_step("listen");
+    if (absl::Status s = lender->Lend(device.address(), {request.device, outcome.active_mtu, 0}); !s.ok()) return s;
+    service = lender->endpoint().address();
   }
-  const auto on_step = [&](absl::string_view step) { teller.Step(step); };
-  const auto numbers = RunPingPong(loop, device, service, plan, on_step);
-  if (!numbers.ok()) return numbers.status();
-  teller.Numbers(*numbers);
-  teller.Step("close");
+  if (absl::Status s = TryPulls(loop, **station, service, plan, on_step, outcome.figures); !s.ok()) return s;
+  on_step("close");
   return absl::OkStatus();
-}
-
-template <typename T>
-T Get(const json& object, const char* key, T otherwise) {
-  const auto value = object.find(key);
-  if (value == object.end()) return otherwise;
-  if constexpr (std::is_same_v<T, std::string>)
-    return value->is_string() ? value->get<T>() : otherwise;
-  else if constexpr (std::is_same_v<T, bool>)
-    return value->is_boolean() ? value->get<T>() : otherwise;
-  else
-    return value->is_number() ? value->get<T>() : otherwise;
-}
-
-PingPongNumbers ReadNumbers(const json& words) {
-  PingPongNumbers numbers;
-  numbers.connected_in = base::Nanoseconds(Get<int64_t>(words, "connected_ns", 0));
-  numbers.path_mtu = Get<uint32_t>(words, "path_mtu", 0);
-  numbers.half_round_trip = base::Nanoseconds(Get<int64_t>(words, "half_round_trip_ns", 0));
-  numbers.rounds = Get<uint32_t>(words, "rounds", 0);
-  numbers.write_rate = Get<double>(words, "write_rate", 0);
-  numbers.read_rate = Get<double>(words, "read_rate", 0);
-  numbers.batches = Get<uint32_t>(words, "batches", 0);
-  return numbers;
 }
 
 }  // namespace
 
-daemon::DeviceSettings SettingsFor(bool by_tcp, const verbs::Address& address, const daemon::FabricSettings& fabric) {
+absl::StatusOr<std::unique_ptr<daemon::OpenedDevice>> Opening::Open(const std::string& device) const {
   daemon::DeviceSettings settings;
   settings.detection = MeasuringDetection(UsableProcessors());
   settings.connect_by = by_tcp ? daemon::ConnectBy::kTcp : daemon::ConnectBy::kRdmaCm;
   settings.address = address;
   settings.fabric = fabric;
-  return settings;
+  return daemon::OpenDevice(device, settings);
 }
 
-std::string FlagsOf(const daemon::FabricSettings& fabric) {
+std::string Opening::FabricFlags() const {
   std::vector<std::string> flags;
   if (fabric.pkey_index != 0) flags.push_back(absl::StrCat("--pkey-index ", fabric.pkey_index));
   if (fabric.path_mtu) flags.push_back(absl::StrCat("--path-mtu ", *fabric.path_mtu));
@@ -149,47 +139,58 @@ bool ProbeOutcome::Reached(absl::string_view step) const {
   return std::find(steps.begin(), steps.end(), step) != steps.end();
 }
 
-bool FoldLine(const std::string& line, ProbeOutcome& outcome) {
-  const json words = json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!words.is_object() || words.size() != 1) return false;
-  const std::string kind = words.begin().key();
-  const json& value = words.begin().value();
-  if (kind == "step" && value.is_string()) {
-    outcome.steps.push_back(value.get<std::string>());
-  } else if (kind == "failure" && value.is_object()) {
-    outcome.failure =
-        absl::Status(static_cast<absl::StatusCode>(Get<int>(value, "code", 2)), Get<std::string>(value, "text", ""));
-  } else if (kind == "port" && value.is_object()) {
-    outcome.ports.push_back(
-        {Get<uint32_t>(value, "number", 0), Get<uint32_t>(value, "active_mtu", 0), Get<uint32_t>(value, "max_mtu", 0)});
-  } else if (kind == "device" && value.is_object()) {
-    outcome.address = Get<std::string>(value, "address", "");
-    outcome.active_mtu = Get<uint32_t>(value, "active_mtu", 0);
-    outcome.is_rdma = Get<bool>(value, "is_rdma", false);
-  } else if (kind == "peer" && value.is_string()) {
-    const auto hello = PeerHello::Decode(value.get<std::string>());
-    if (hello.ok()) outcome.peer = *hello;
-  } else if (kind == "numbers" && value.is_object()) {
-    outcome.numbers = ReadNumbers(value);
-  } else if (kind == "end") {
-    outcome.finished = true;
-  } else {
-    return false;
+void RunProbe(const ProbeRequest& request, const PullPlan& plan, const std::function<void(const std::string&)>& say) {
+  ProbeOutcome outcome;
+  const auto say_all = [&] { say(json(outcome).dump(-1, ' ', false, json::error_handler_t::replace)); };
+  const StepHandler on_step = [&](absl::string_view step) {
+    outcome.steps.emplace_back(step);
+    say_all();
+  };
+  if (absl::StartsWith(request.device, "ibv:")) {
+    on_step("inspect");
+    outcome.failure = InspectPorts(request.device, outcome.ports);
   }
-  return true;
+  if (outcome.failure.ok()) outcome.failure = UseDevice(request, plan, on_step, outcome);
+  outcome.finished = outcome.failure.ok();
+  say_all();
 }
 
-void RunProbe(const ProbeRequest& request, const PingPongPlan& plan,
-              const std::function<void(const std::string&)>& say) {
-  const Teller teller(say);
-  absl::Status status;
-  if (absl::StartsWith(request.device, "ibv:")) {
-    teller.Step("inspect");
-    status = InspectPorts(request, teller);
+ProbeOutcome ProbeInChild(const ProbeRequest& request, const ChildProberOptions& prober) {
+  ProbeOutcome nothing;
+  nothing.steps = {"start"};
+  const os::FileDescriptor words(memfd_create("tokamak-probe", MFD_CLOEXEC));
+  if (!words.valid()) {
+    nothing.failure = absl::ErrnoToStatus(errno, "cannot make a memory file");
+    return nothing;
   }
-  if (status.ok()) status = UseDevice(request, plan, teller);
-  if (!status.ok()) return teller.Failure(status);
-  teller.End();
+  os::ChildOptions options;
+  options.argv = prober.program;
+  std::string flags = absl::StrCat("--device ", request.device);
+  if (!request.peer.is_unspecified()) absl::StrAppend(&flags, " --peer ", request.peer.ToString());
+  if (request.opening.by_tcp) absl::StrAppend(&flags, " --cm tcp --address ", request.opening.address.ToString());
+  absl::StrAppend(&flags, " ", request.opening.FabricFlags());
+  for (const absl::string_view word : absl::StrSplit(flags, ' ', absl::SkipEmpty())) options.argv.emplace_back(word);
+  options.output = absl::StrCat("/proc/", getpid(), "/fd/", words.get());
+  options.die_with_parent = true;
+  auto child = os::ChildProcess::Start(options);
+  if (!child.ok()) {
+    nothing.failure = child.status();
+    return nothing;
+  }
+  const auto ended = (*child)->Wait(prober.deadline);
+  const bool stuck = !ended.ok() && !End(**child, prober.grace);
+  std::vector<std::string> others;
+  ProbeOutcome outcome = ReadOutcome(ReadAll(words.get()), others);
+  if (outcome.steps.empty()) outcome.steps = {"start"};
+  outcome.stuck = stuck;
+  outcome.hung = !ended.ok();
+  if (outcome.hung) {
+    outcome.finished = false;
+  } else if (!outcome.finished && outcome.failure.ok()) {
+    outcome.failure = absl::InternalError(
+        absl::StrCat("the process that tried it ended with ", ended->ToString(), ": ", absl::StrJoin(others, " ")));
+  }
+  return outcome;
 }
 
 }  // namespace tokamak::cli::doctor

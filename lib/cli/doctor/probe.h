@@ -1,35 +1,42 @@
-// A probe uses a device for real: opens it, makes its objects, connects and runs the ping-pong,
-// step by step.
+// A probe uses a device for real: opens it, makes its objects, connects and pulls (pulls.h), step
+// by step.
 //
 // A device may hang in a system call, out of reach of any deadline of ours, so probes run in a
-// child process: RunProbe is what the child does, ChildProber what the parent does. The child tells
-// each step, as a line of JSON, before it takes it; the parent folds the lines into a ProbeOutcome,
-// which so also says where a child hung or died.
+// child process: RunProbe is the child's part, ProbeInChild the parent's. The child prints its
+// outcome until then as a line of JSON before it takes a step. The last line is the outcome, and
+// so also says where a child hung or died.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <optional>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "lib/cli/doctor/peer_desk.h"
-#include "lib/cli/doctor/ping_pong.h"
+#include "lib/base/time.h"
+#include "lib/cli/doctor/pulls.h"
 #include "lib/daemon/devices/device.h"
-#include "nlohmann/json.hpp"
 
 namespace tokamak::cli::doctor {
 
-struct ProbeRequest {
-  std::string device;  // as for tokd --device
-  std::string peer;    // the host where tok doctor --listen runs; empty: the device talks to itself
-  uint16_t peer_port = kPeerPort;
-  bool by_tcp = false;       // as tokd --cm tcp
+// How devices are opened and connected, as by tokd's flags.
+struct Opening {
+  bool by_tcp = false;       // --cm tcp
   verbs::Address address{};  // with it: where peers reach this host
   daemon::FabricSettings fabric{};
+
+  absl::StatusOr<std::unique_ptr<daemon::OpenedDevice>> Open(const std::string& device) const;
+  // The flags of `fabric`, which tokd and tok doctor share: "--service-level 3"; empty: none.
+  std::string FabricFlags() const;
 };
 
-// A port as libibverbs tells it.
+struct ProbeRequest {
+  std::string device;  // as for tokd --device
+  Opening opening;
+  verbs::Address peer{};  // where tok doctor --listen listens; unspecified: the device pulls from itself
+};
+
+// A port as libibverbs reports it.
 struct ProbedPort {
   uint32_t number = 0;
   uint32_t active_mtu = 0;  // bytes
@@ -38,43 +45,33 @@ struct ProbedPort {
 
 struct ProbeOutcome {
   std::vector<std::string> steps;  // begun, in order: the last is where it stopped
-  bool finished = false;           // all steps were taken
-  absl::Status failure;            // what the last step ended with; OK when finished
-  bool hung = false;               // the last step never returned, and the process had to be killed
-  bool stuck = false;              // not even that was possible: the kernel does not let go of it
+  bool finished = false;           // true if all steps were taken
+  absl::Status failure;            // of the last step; OK when finished
+  bool hung = false;               // true if the last step never returned, and the process had to be killed
+  bool stuck = false;              // true if not even that was possible: the kernel does not let go of it
 
   std::vector<ProbedPort> ports;
   std::string address;      // the device's, once it is open
   uint32_t active_mtu = 0;  // bytes, once it is open
-  bool is_rdma = false;
-  std::optional<PeerHello> peer;
-  std::optional<PingPongNumbers> numbers;
+  PullFigures figures;
 
   bool Reached(absl::string_view step) const;
   // The step that went wrong; empty when it finished.
   std::string FailedStep() const { return finished || steps.empty() ? "" : steps.back(); }
 };
 
-// How a device is opened to be tried, here and where a doctor listens.
-daemon::DeviceSettings SettingsFor(bool by_tcp, const verbs::Address& address, const daemon::FabricSettings& fabric);
-
-// The flags of tokd and tok doctor that say the same, "--service-level 3"; empty where nothing was
-// asked for.
-std::string FlagsOf(const daemon::FabricSettings& fabric);
-
-// Takes one line of a probe into account. A line that is none of ours (a library's warning) is
-// ignored and returns false.
-bool FoldLine(const std::string& line, ProbeOutcome& outcome);
-
 // The child's part; each line goes to `say` at once, without a line feed.
-void RunProbe(const ProbeRequest& request, const PingPongPlan& plan,
-              const std::function<void(const std::string&)>& say);
+void RunProbe(const ProbeRequest& request, const PullPlan& plan, const std::function<void(const std::string&)>& say);
 
-// Who can probe. A seam for tests.
-class Prober {
- public:
-  virtual ~Prober() = default;
-  virtual ProbeOutcome Probe(const ProbeRequest& request) = 0;
+struct ChildProberOptions {
+  // The program that probes, to which --device and the rest are added: by default ours, as `tok
+  // doctor --probe`.
+  std::vector<std::string> program = {"/proc/self/exe", "doctor", "--probe"};
+  base::Duration deadline = base::Seconds(60);  // for a whole probe; its own waits are shorter
+  base::Duration grace = base::Seconds(3);      // for the kernel to end a process that was killed
 };
+
+// Runs a probe in a process of its own, which is ended when it takes too long.
+ProbeOutcome ProbeInChild(const ProbeRequest& request, const ChildProberOptions& options = {});
 
 }  // namespace tokamak::cli::doctor

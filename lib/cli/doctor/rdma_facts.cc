@@ -34,8 +34,8 @@ NetdevFacts ReadNetdev(const SystemFiles& files, const std::string& name) {
   facts.mtu = static_cast<uint32_t>(files.ReadNumber(folder + "/mtu").value_or(0));
   facts.state = files.Read(folder + "/operstate").value_or("");
   uint32_t flags = 0;
-  const bool told = absl::SimpleHexAtoi(files.Read(folder + "/flags").value_or(""), &flags);
-  facts.up = told && (flags & kUpFlag) != 0 && (facts.state == "up" || facts.state == "unknown");
+  const bool shown = absl::SimpleHexAtoi(files.Read(folder + "/flags").value_or(""), &flags);
+  facts.up = shown && (flags & kUpFlag) != 0 && (facts.state == "up" || facts.state == "unknown");
   return facts;
 }
 

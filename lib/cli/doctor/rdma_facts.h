@@ -35,7 +35,7 @@ struct PortFacts {
 
 struct RdmaFacts {
   std::string name;    // "rxe0"
-  std::string driver;  // "rdma_rxe", "siw", "mlx5_core"; empty: not told
+  std::string driver;  // "rdma_rxe", "siw", "mlx5_core"; empty: not reported
   std::vector<PortFacts> ports;
 };
 

@@ -12,9 +12,11 @@
 
 namespace tokamak::cli::doctor {
 
-namespace {
-
 using nlohmann::json;
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GidLine, index, gid, type, netdev, chosen, remark)
+
+namespace {
 
 constexpr size_t kTextWidth = 88;  // of the column behind verdict and check
 constexpr char kIndent[] = "                          ";
@@ -57,19 +59,6 @@ json ToJson(const std::vector<Finding>& findings) {
                 {"advice", finding.advice}};
     for (const auto& [name, value] : finding.numbers) one["numbers"][name] = value;
     all.push_back(std::move(one));
-  }
-  return all;
-}
-
-json ToJson(const std::vector<GidLine>& gids) {
-  json all = json::array();
-  for (const GidLine& gid : gids) {
-    all.push_back({{"index", gid.index},
-                   {"gid", gid.gid},
-                   {"type", gid.type},
-                   {"netdev", gid.netdev},
-                   {"chosen", gid.chosen},
-                   {"remark", gid.remark}});
   }
   return all;
 }
@@ -157,7 +146,7 @@ std::string ReportToJson(const Report& report) {
                        {"about", device.about},
                        {"works", !AnyFailed(device.findings)},
                        {"findings", ToJson(device.findings)},
-                       {"gids", ToJson(device.gids)}});
+                       {"gids", device.gids}});
   }
   const std::string usable = DevicesForTokd(report);
   return json({{"works", Works(report)},

@@ -28,6 +28,7 @@ struct DeviceReport {
   std::string about;  // "rxe on v0"; may be empty
   std::vector<Finding> findings;
   std::vector<GidLine> gids;
+  uint32_t netdev_mtu = 0;  // bytes, of the network device below it; 0: not known
 };
 
 struct Report {
@@ -37,7 +38,7 @@ struct Report {
   bool named = false;              // the devices were: all of them are wanted
   bool by_tcp = false;             // connections were made as by tokd --cm tcp
   std::string fabric;              // with these flags, too: "--service-level 3"
-  std::string peer;                // the host; empty: none was named
+  std::string peer;                // its address; empty: none was named
   std::vector<Finding> with_peer;  // of the first device that works
 };
 

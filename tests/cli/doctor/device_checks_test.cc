@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "absl/strings/match.h"
+#include <functional>
+
+#include "tests/cli/doctor/expect_finding.h"
+#include "tests/cli/doctor/probes.h"
 
 namespace tokamak::cli::doctor {
 namespace {
@@ -10,326 +13,225 @@ namespace {
 using verbs::ibv::GidEntry;
 using verbs::ibv::GidType;
 using verbs::ibv::LinkKind;
+using Device = DeviceCase;
 
-void Expect(const Finding& finding, Verdict verdict, const std::string& seen, const std::string& advice) {
-  EXPECT_EQ(finding.verdict, verdict) << finding.check << ": " << finding.seen;
-  EXPECT_TRUE(absl::StrContains(finding.seen, seen)) << finding.seen;
-  EXPECT_TRUE(absl::StrContains(finding.advice, advice)) << finding.advice;
-}
+constexpr auto kGood = Verdict::kOk, kPoor = Verdict::kWarning, kBad = Verdict::kFailed,
+               kUntried = Verdict::kNotApplicable;
 
-const DeviceSituation kRxe = {"ibv:rxe0", "rdma_rxe", true, false};
-const DeviceSituation kRxeByTcp = {"ibv:rxe0", "rdma_rxe", true, false, true};
-const DeviceSituation kRxeElsewhere = {"ibv:rxe0", "rdma_rxe", false, true};
-
-GidEntry Gid(uint32_t index, const std::string& address, GidType type, bool up) {
+GidEntry Gid(uint32_t index, const std::string& address, GidType type) {
   GidEntry entry;
   entry.index = index;
   entry.gid = verbs::Address::Parse(address)->ip;
   entry.type = type;
   entry.net_device = "v0";
-  entry.net_device_up = up;
+  entry.net_device_up = true;
   return entry;
 }
 
-PortFacts RocePort() {
+Device Rxe() {
+  Device known;
+  known.name = "ibv:rxe0";
+  known.driver = "rdma_rxe";
   PortFacts port;
   port.number = 1;
   port.state = "ACTIVE";
   port.physical = "LinkUp";
   port.netdev = {"v0", true, 9000, true, "up"};
-  port.gids = {Gid(0, "fe80::1", GidType::kRoceV2, true), Gid(1, "10.0.0.1", GidType::kRoceV2, true)};
-  return port;
+  port.gids = {Gid(0, "fe80::1", GidType::kRoceV2), Gid(1, "10.0.0.1", GidType::kRoceV2)};
+  known.port = port;
+  known.probe = WellProbed();
+  return known;
 }
 
-// A probe that went well up to and including `steps`.
-ProbeOutcome After(const std::vector<std::string>& steps) {
-  ProbeOutcome probe;
-  probe.steps = steps;
-  probe.ports = {{1, 4096, 4096}};
-  probe.address = "10.0.0.1";
-  probe.active_mtu = 4096;
-  return probe;
+void TakeDown(Device& d) {
+  d.port->netdev.up = false;
+  d.port->netdev.state = "down";
+  for (GidEntry& entry : d.port->gids) entry.net_device_up = false;
+}
+void BeInfiniBand(Device& d, const char* state) {
+  d.port->link = LinkKind::kInfiniBand;
+  d.port->netdev = {};
+  d.port->state = state;
+}
+void Fail(Device& d, const char* step, const absl::Status& status) { d.probe = FailedIn(step, status); }
+void Hang(Device& d, const char* step) { d.probe = HungIn(step); }
+void MeetElsewhere(Device& d) {
+  d.in_initial_network = false;
+  d.in_container = true;
+}
+void MeetPeer(Device& d, uint32_t active_mtu, uint32_t netdev_mtu) {
+  d.peer = "10.0.0.2:7099";
+  d.probe.figures.peer = {"ibv:rxe1", active_mtu, netdev_mtu};
 }
 
-const std::vector<std::string> kAllSteps = {"inspect", "open",       "listen",  "domain", "completion queue",
-                                            "memory",  "queue pair", "connect", "send",   "write",
-                                            "read",    "compare",    "close"};
+struct DeviceRow {
+  const char* check;
+  std::function<void(Device&)> change;  // of a healthy device
+  Verdict verdict;
+  const char* seen;
+  const char* advice;
+};
 
-std::vector<std::string> StepsTo(const std::string& last) {
-  return {kAllSteps.begin(), std::find(kAllSteps.begin(), kAllSteps.end(), last) + 1};
+const absl::Status kLate = absl::DeadlineExceededError("nothing came");
+const absl::Status kRefused = absl::UnavailableError("the peer refused the connection: nobody listens");
+
+TEST(DeviceChecksTest, EachFindingFollowsFromTheFactsAndTheProbe) {
+  const DeviceRow rows[] = {
+      {"link", [](Device&) {}, kGood, "port 1 is ACTIVE (LinkUp), v0 is up", ""},
+      {"link", [](Device& d) { TakeDown(d); }, kBad, "v0 is down", "ip link set v0 up"},
+      {"link",
+       [](Device& d) {
+         d.port->netdev = {"v0", false, 0, false, ""};
+       },
+       kBad, "not to be seen here", "another network namespace"},
+      {"link", [](Device& d) { BeInfiniBand(d, "INIT"); }, kBad, "INIT", "subnet manager"},
+      {"link", [](Device& d) { BeInfiniBand(d, "DOWN"); }, kBad, "DOWN", "cable"},
+      {"link", [](Device& d) { d.port.reset(), d.absent = "no rxe0", d.others = "there are rxe1"; }, kBad, "no rxe0",
+       "there are rxe1"},
+
+      {"gid", [](Device&) {}, kGood, "index 1, 10.0.0.1, of 2 entries", ""},
+      {"gid", [](Device& d) { d.port->gids.pop_back(); }, kBad, "index 0, fe80::1, is link-local",
+       "ip address add 10.0.0.1/24 dev v0"},
+      {"gid", [](Device& d) { d.port->gids.pop_back(), d.by_tcp = true; }, kGood, "index 0, fe80::1", ""},
+      {"gid", [](Device& d) { d.port->gids.pop_back(), BeInfiniBand(d, "ACTIVE"); }, kGood, "index 0, fe80::1", ""},
+      {"gid", [](Device& d) { TakeDown(d), d.port->netdev.up = true; }, kBad, "no entry can be used",
+       "ip address add 10.0.0.1/24 dev v0"},
+      {"gid", [](Device& d) { TakeDown(d); }, kBad, "while v0 is down", "see 'link'"},
+      {"gid", [](Device& d) { d.gid_index = 7; }, kBad, "no GID with index 7", "leave out @INDEX"},
+      {"gid", [](Device& d) { d.gid_index = 0, d.by_tcp = true; }, kGood, "index 0", ""},
+
+      {"mtu", [](Device&) {}, kGood, "path MTU 4096 of at most 4096; v0 has MTU 9000", ""},
+      {"mtu", [](Device& d) { d.port->netdev.mtu = 1500; }, kBad, "vanish without an error", "mtu 4192"},
+      {"mtu", [](Device& d) { d.port->netdev.mtu = 4096 + 60; }, kGood, "", ""},
+      {"mtu",
+       [](Device& d) {
+         d.port->netdev.mtu = 1500, d.probe.ports = {{1, 1024, 4096}};
+       },
+       kGood, "path MTU 1024", "mtu 9000"},
+      {"mtu", [](Device& d) { d.probe.ports.clear(); }, kUntried, "could not be asked", ""},
+      {"mtu", [](Device& d) { d.name = "soft:udp@10.0.0.1"; }, kGood, "path MTU 4096", ""},
+
+      {"use", [](Device&) {}, kGood, "opened at 10.0.0.1", ""},
+      {"use", [](Device& d) { Hang(d, "open"); }, kBad, "'open' never returned; its process was killed",
+       "driver hangs"},
+      {"use", [](Device& d) { Hang(d, "open"), d.probe.stuck = true; }, kBad, "does not let its process end",
+       "driver hangs"},
+      {"use", [](Device& d) { Fail(d, "inspect", absl::PermissionDeniedError("not permitted")); }, kBad,
+       "not permitted", "see above"},
+      {"use", [](Device& d) { MeetElsewhere(d), Fail(d, "inspect", absl::PermissionDeniedError("not permitted")); },
+       kBad, "not permitted", "docker run --device"},
+      {"use", [](Device& d) { Fail(d, "inspect", absl::NotFoundError("libibverbs has no rxe0")); }, kBad, "no rxe0",
+       "ibverbs-providers"},
+      {"use", [](Device& d) { Fail(d, "open", absl::UnavailableError("no active port")); }, kBad, "no active port",
+       "see 'link'"},
+      {"use", [](Device& d) { d.by_tcp = true, Fail(d, "open", absl::UnimplementedError("iWARP")); }, kBad, "iWARP",
+       "leave out --cm tcp"},
+      {"use", [](Device& d) { Fail(d, "memory", absl::ResourceExhaustedError("ibv_reg_mr: ENOMEM")); }, kBad,
+       "'memory' failed", "ulimit -l"},
+      {"use", [](Device& d) { Fail(d, "endpoint", absl::InvalidArgumentError("offers 0 READs at once")); }, kBad,
+       "0 READs", "dmesg"},
+      {"use", [](Device& d) { Fail(d, "listen", absl::InternalError("no address")); }, kBad, "no address",
+       "an interface that is up"},
+      {"use", [](Device& d) { d.by_tcp = true, Fail(d, "listen", absl::InternalError("no address")); }, kBad,
+       "no address", "one of this host's"},
+      {"use", [](Device& d) { d.name = "soft:udp@10.0.0.9", Fail(d, "open", absl::NotFoundError("not ours")); }, kBad,
+       "not ours", "ip address shows"},
+
+      {"connection", [](Device&) {}, kGood, "to itself in 12.00 ms", ""},
+      {"connection", [](Device& d) { d.by_tcp = true; }, kGood, "to itself by --cm tcp in 12.00 ms", ""},
+      {"connection", [](Device& d) { Fail(d, "memory", kLate); }, kUntried, "not tried", ""},
+      {"connection", [](Device& d) { Fail(d, "connect", kLate); }, kBad, "'connect' failed: nothing came",
+       "ip address"},
+      {"connection", [](Device& d) { d.by_tcp = true, Fail(d, "connect", kLate); }, kBad, "", "one of this host's"},
+      {"connection", [](Device& d) { d.driver = "siw", Fail(d, "connect", kLate); }, kBad, "", "siw connects over TCP"},
+      {"connection", [](Device& d) { MeetElsewhere(d), Fail(d, "connect", kLate); }, kBad, "", "--network host"},
+
+      {"transfers", [](Device&) {}, kGood,
+       "call of 64 B: 9.0 us half round trip; EAGER 50 MiB/s; READ 100 MiB/s; WRITE 200 MiB/s (256 KiB, 8 at once; "
+       "medians)",
+       ""},
+      {"transfers", [](Device& d) { Fail(d, "connect", kLate); }, kUntried, "not tried", ""},
+      {"transfers", [](Device& d) { Fail(d, "call of 64 B", kLate); }, kBad, "'call of 64 B' failed: nothing came",
+       "carries nothing"},
+      {"transfers", [](Device& d) { Fail(d, "eager of 64 B", kLate); }, kBad, "'eager of 64 B'", "carries nothing"},
+      {"transfers", [](Device& d) { Fail(d, "eager of 256 KiB", kLate); }, kBad, "", "MTU of the port"},
+      {"transfers", [](Device& d) { Fail(d, "read of 256 KiB", kLate); }, kBad, "", "READ does not"},
+      {"transfers", [](Device& d) { Fail(d, "write of 256 KiB", kLate); }, kBad, "", "WRITE does not"},
+      {"transfers", [](Device& d) { Fail(d, "write of 256 KiB", absl::ResourceExhaustedError("ENOMEM")); }, kBad, "",
+       "ulimit -l"},
+      {"transfers", [](Device& d) { Fail(d, "eager of 256 KiB", absl::UnavailableError("RLIMIT_MEMLOCK")); }, kBad, "",
+       "ulimit -l"},
+      {"transfers", [](Device& d) { Hang(d, "close"); }, kPoor, "all passed, but 'close' never returned", "dmesg"},
+      {"transfers", [](Device& d) { MeetElsewhere(d), Fail(d, "call of 64 B", kLate); }, kBad, "", "--network host"},
+  };
+  for (const DeviceRow& row : rows) {
+    Device known = Rxe();
+    row.change(known);
+    ExpectFinding(CheckDevice(known), row.check, row.verdict, row.seen, row.advice);
+  }
 }
 
-ProbeOutcome Well() {
-  ProbeOutcome probe = After(kAllSteps);
-  probe.finished = true;
-  PingPongNumbers numbers;
-  numbers.connected_in = base::Milliseconds(12);
-  numbers.path_mtu = 4096;
-  numbers.half_round_trip = base::Microseconds(9);
-  numbers.write_rate = 200 << 20;
-  numbers.read_rate = 100 << 20;
-  probe.numbers = numbers;
-  return probe;
+TEST(DeviceChecksTest, EachFindingWithAPeerFollowsFromTheProbe) {
+  const DeviceRow rows[] = {
+      {"connection", [](Device& d) { MeetPeer(d, 4096, 9000); }, kGood, "to 10.0.0.2:7099 in 12.00 ms", ""},
+      {"connection", [](Device& d) { Fail(d, "connect", kRefused), MeetPeer(d, 0, 0); }, kBad, "nobody listens",
+       "run tok doctor --listen at 10.0.0.2:7099, with the same --cm"},
+      {"connection", [](Device& d) { Fail(d, "connect", kLate), MeetPeer(d, 0, 0); }, kBad, "", "ping"},
+      {"connection", [](Device& d) { d.by_tcp = true, Fail(d, "connect", kLate), MeetPeer(d, 0, 0); }, kBad, "",
+       "a TCP firewall?"},
+      {"connection",
+       [](Device& d) { Fail(d, "connect", absl::FailedPreconditionError("version 9")), MeetPeer(d, 0, 0); }, kBad,
+       "version 9", "the same version of tok"},
+      {"mtu", [](Device& d) { MeetPeer(d, 4096, 9000); }, kGood,
+       "here 4096 (network device 9000), there 4096 (network device 9000), of ibv:rxe1", ""},
+      {"mtu", [](Device& d) { MeetPeer(d, 1024, 1500); }, kPoor, "there 1024 (network device 1500)", "mtu 9000"},
+      {"mtu", [](Device& d) { MeetPeer(d, 4096, 0); }, kGood, "there 4096", ""},
+      {"mtu", [](Device& d) { d.peer = "10.0.0.2:7099"; }, kUntried, "did not answer", ""},
+      {"transfers", [](Device& d) { MeetPeer(d, 4096, 9000); }, kGood, "half round trip", ""},
+      {"transfers", [](Device& d) { Fail(d, "call of 64 B", kLate), MeetPeer(d, 0, 0); }, kBad, "", "firewall"},
+      {"transfers",
+       [](Device& d) { Fail(d, "call of 64 B", absl::FailedPreconditionError("no doctor")), MeetPeer(d, 0, 0); }, kBad,
+       "no doctor", "tok doctor --listen"},
+      {"transfers", [](Device& d) { Fail(d, "eager of 256 KiB", kLate), MeetPeer(d, 4096, 0); }, kBad, "",
+       "ping -M do"},
+      {"transfers", [](Device& d) { Hang(d, "close"), MeetPeer(d, 4096, 0); }, kGood, "half round trip", ""},
+  };
+  for (const DeviceRow& row : rows) {
+    Device known = Rxe();
+    row.change(known);
+    ExpectFinding(CheckPeer(known), row.check, row.verdict, row.seen, row.advice);
+  }
 }
 
-ProbeOutcome FailedIn(const std::string& step, const absl::Status& status) {
-  ProbeOutcome probe = After(StepsTo(step));
-  probe.failure = status;
-  return probe;
+TEST(DeviceChecksTest, OnlyChecksThatConcernTheDeviceAreMade) {
+  Device known = Rxe();
+  EXPECT_EQ(NamesOf(CheckDevice(known)), "link gid mtu use connection transfers");
+  EXPECT_EQ(NamesOf(CheckPeer(known)), "connection mtu transfers");
+  known.port.reset();
+  EXPECT_EQ(NamesOf(CheckDevice(known)), "link");
+  known.name = "soft:udp@10.0.0.1";
+  EXPECT_EQ(NamesOf(CheckDevice(known)), "mtu use connection transfers");
 }
 
-ProbeOutcome HungIn(const std::string& step) {
-  ProbeOutcome probe = After(StepsTo(step));
-  probe.hung = true;
-  return probe;
+TEST(DeviceChecksTest, WhatWasMeasuredIsInNumbersToo) {
+  const Finding finding = FindingOf(CheckDevice(Rxe()), "transfers");
+  ASSERT_EQ(finding.numbers.size(), 8u);
+  EXPECT_EQ(finding.numbers[1].first, "call_half_round_trip_us");
+  EXPECT_DOUBLE_EQ(finding.numbers[1].second, 9.0);
+  EXPECT_EQ(finding.numbers[6].first, "read_bytes_per_second");
 }
 
-TEST(LinkTest, AnActivePortOnANetworkDeviceThatIsUpIsWell) {
-  Expect(CheckLink(RocePort()), Verdict::kOk, "port 1 is ACTIVE (LinkUp), v0 is up", "");
-}
-
-TEST(LinkTest, ANetworkDeviceThatIsDownComesBeforeThePort) {
-  PortFacts port = RocePort();
-  port.state = "DOWN";
-  port.netdev.up = false;
-  port.netdev.state = "down";
-  Expect(CheckLink(port), Verdict::kFailed, "v0 is down", "ip link set v0 up");
-}
-
-TEST(LinkTest, AnotherNamespacesNetworkDeviceIsToBeUsedThere) {
-  PortFacts port = RocePort();
-  port.netdev = {"v0", false, 0, false, ""};
-  Expect(CheckLink(port), Verdict::kFailed, "not to be seen here", "another network namespace");
-}
-
-TEST(LinkTest, AnInfinibandPortThatWaitsLacksASubnetManager) {
-  PortFacts port;
-  port.number = 1;
-  port.link = LinkKind::kInfiniBand;
-  port.state = "INIT";
-  Expect(CheckLink(port), Verdict::kFailed, "INIT", "subnet manager");
-  port.state = "DOWN";
-  Expect(CheckLink(port), Verdict::kFailed, "DOWN", "cable");
-}
-
-TEST(GidTest, TheTableIsShownWithTheChosenOneAndWhy) {
-  std::vector<GidLine> lines;
-  Expect(CheckGid(RocePort(), std::nullopt, /*by_tcp=*/false, lines), Verdict::kOk, "index 1, 10.0.0.1, of 2 entries",
-         "");
+TEST(GidTableTest, TheChosenEntryIsMarkedWithWhy) {
+  Device known = Rxe();
+  const std::vector<GidLine> lines = GidTable(known);
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_FALSE(lines[0].chosen);
   EXPECT_TRUE(lines[1].chosen);
   EXPECT_FALSE(lines[0].remark.empty());
   EXPECT_EQ(lines[1].type, "RoCE v2");
-}
-
-TEST(GidTest, ALinkLocalAddressIsEnoughOnlyWithoutRdmaCm) {
-  PortFacts port = RocePort();
-  port.gids.pop_back();
-  std::vector<GidLine> lines;
-  Expect(CheckGid(port, std::nullopt, /*by_tcp=*/false, lines), Verdict::kFailed, "index 0, fe80::1, is link-local",
-         "ip address add 10.0.0.1/24 dev v0");
-  EXPECT_EQ(lines.size(), 1u);
-  Expect(CheckGid(port, std::nullopt, /*by_tcp=*/true, lines), Verdict::kOk, "index 0, fe80::1", "");
-  port.link = LinkKind::kInfiniBand;
-  Expect(CheckGid(port, std::nullopt, /*by_tcp=*/false, lines), Verdict::kOk, "index 0, fe80::1", "");
-}
-
-TEST(GidTest, ATableOfWhichNothingCanBeUsedNeedsAnAddress) {
-  PortFacts port = RocePort();
-  for (GidEntry& entry : port.gids) entry.net_device_up = false;
-  std::vector<GidLine> lines;
-  Expect(CheckGid(port, std::nullopt, /*by_tcp=*/false, lines), Verdict::kFailed, "no entry can be used",
-         "ip address add 10.0.0.1/24 dev v0");
-  EXPECT_EQ(lines.size(), 2u);
-}
-
-TEST(GidTest, AnUnusableTableOfANetworkDeviceThatIsDownIsTheLinksMatter) {
-  PortFacts port = RocePort();
-  port.netdev.up = false;
-  for (GidEntry& entry : port.gids) entry.net_device_up = false;
-  std::vector<GidLine> lines;
-  Expect(CheckGid(port, std::nullopt, /*by_tcp=*/false, lines), Verdict::kFailed, "while v0 is down", "see 'link'");
-}
-
-TEST(GidTest, TheEntryOfIwarpIsCalledSo) {
-  PortFacts port = RocePort();
-  port.link = LinkKind::kIwarp;
-  port.gids = {Gid(0, "200:0:7::", GidType::kRoceV1, true)};
-  std::vector<GidLine> lines;
-  Expect(CheckGid(port, std::nullopt, /*by_tcp=*/false, lines), Verdict::kOk, "index 0", "");
-  ASSERT_EQ(lines.size(), 1u);
-  EXPECT_EQ(lines[0].type, "iWARP");
-}
-
-TEST(GidTest, AnIndexThatIsNotThereIsSaid) {
-  std::vector<GidLine> lines;
-  Expect(CheckGid(RocePort(), 7, /*by_tcp=*/false, lines), Verdict::kFailed, "no GID with index 7", "leave out @INDEX");
-  lines.clear();
-  Expect(CheckGid(RocePort(), 0, /*by_tcp=*/true, lines), Verdict::kOk, "index 0", "");
-}
-
-TEST(MtuTest, AFullPacketMustFitTheNetworkDevice) {
-  Expect(CheckMtu(RocePort(), Well()), Verdict::kOk, "path MTU 4096 of at most 4096; v0 has MTU 9000", "");
-  PortFacts port = RocePort();
-  port.netdev.mtu = 1500;
-  Expect(CheckMtu(port, Well()), Verdict::kFailed, "vanish without an error", "mtu 4192");
-  port.netdev.mtu = 4096 + 60;
-  Expect(CheckMtu(port, Well()), Verdict::kOk, "", "");
-}
-
-TEST(MtuTest, ASmallerMtuThanThePortCouldHaveIsWellWithAHint) {
-  PortFacts port = RocePort();
-  port.netdev.mtu = 1500;
-  ProbeOutcome probe = Well();
-  probe.ports = {{1, 1024, 4096}};
-  Expect(CheckMtu(port, probe), Verdict::kOk, "path MTU 1024", "mtu 9000");
-}
-
-TEST(MtuTest, APortThatCouldNotBeAskedHasNoMtu) {
-  ProbeOutcome probe;
-  probe.steps = {"inspect"};
-  Expect(CheckMtu(RocePort(), probe), Verdict::kNotApplicable, "could not be asked", "");
-}
-
-TEST(ProbeChecksTest, AHealthyDeviceHasThreeFindingsThatAreWell) {
-  Expect(CheckUse(kRxe, Well()), Verdict::kOk, "opened at 10.0.0.1", "");
-  Expect(CheckConnection(kRxe, Well()), Verdict::kOk, "to itself in 12.00 ms, path MTU 4096", "");
-  const Finding measured = CheckPingPong(kRxe, Well());
-  Expect(measured, Verdict::kOk,
-         "9.0 us half round trip; WRITE 200 MiB/s, READ 100 MiB/s (256 KiB, 8 at once; medians)", "");
-  ASSERT_EQ(measured.numbers.size(), 7u);
-  EXPECT_EQ(measured.numbers[1].first, "send_half_round_trip_us");
-  EXPECT_DOUBLE_EQ(measured.numbers[1].second, 9.0);
-}
-
-TEST(ProbeChecksTest, ConnectionsByTcpAreCalledSoAndHaveRemediesOfTheirOwn) {
-  Expect(CheckConnection(kRxeByTcp, Well()), Verdict::kOk, "to itself by --cm tcp in 12.00 ms", "");
-  Expect(CheckConnection(kRxeByTcp, FailedIn("connect", absl::UnavailableError("nobody"))), Verdict::kFailed, "nobody",
-         "one of this host's");
-  Expect(CheckUse(kRxeByTcp, FailedIn("open", absl::UnimplementedError("iWARP"))), Verdict::kFailed, "iWARP",
-         "leave out --cm tcp");
-}
-
-TEST(ProbeChecksTest, WhatWasNotReachedIsNotApplicable) {
-  const ProbeOutcome probe = FailedIn("queue pair", absl::InternalError("ibv_create_qp: Invalid argument"));
-  Expect(CheckUse(kRxe, probe), Verdict::kFailed, "'queue pair' failed: ibv_create_qp", "dmesg");
-  Expect(CheckConnection(kRxe, probe), Verdict::kNotApplicable, "not tried", "");
-  Expect(CheckPingPong(kRxe, probe), Verdict::kNotApplicable, "not tried", "");
-}
-
-TEST(ProbeChecksTest, ADeviceThatHangsWhenOpenedIsAPhantom) {
-  Expect(CheckUse(kRxe, HungIn("open")), Verdict::kFailed, "'open' never returned; its process was killed",
-         "driver hangs");
-  ProbeOutcome stuck = HungIn("open");
-  stuck.stuck = true;
-  Expect(CheckUse(kRxe, stuck), Verdict::kFailed, "does not let its process end", "driver hangs");
-}
-
-TEST(ProbeChecksTest, AMissingRightIsNamedByWhereWeAre) {
-  const ProbeOutcome probe =
-      FailedIn("inspect", absl::PermissionDeniedError("ibv_open_device: Operation not permitted"));
-  Expect(CheckUse(kRxe, probe), Verdict::kFailed, "not permitted", "see above");
-  Expect(CheckUse(kRxeElsewhere, probe), Verdict::kFailed, "not permitted", "docker run --device");
-}
-
-TEST(ProbeChecksTest, AProviderThatIsMissingIsToBeInstalled) {
-  Expect(CheckUse(kRxe, FailedIn("inspect", absl::NotFoundError("libibverbs has no device rxe0"))), Verdict::kFailed,
-         "rxe0", "ibverbs-providers");
-}
-
-TEST(ProbeChecksTest, APortThatIsDownIsTheLinksMatter) {
-  Expect(CheckUse(kRxe, FailedIn("open", absl::UnavailableError("rxe0 has no active port"))), Verdict::kFailed,
-         "no active port", "see 'link'");
-}
-
-TEST(ProbeChecksTest, MemoryThatCannotBeLockedLeadsToTheLimit) {
-  Expect(CheckUse(kRxe, FailedIn("memory", absl::ResourceExhaustedError("ibv_reg_mr: Cannot allocate memory"))),
-         Verdict::kFailed, "'memory' failed", "ulimit -l");
-}
-
-TEST(ProbeChecksTest, SoftRoceInANamespaceIsToldToLeaveIt) {
-  const auto late = absl::DeadlineExceededError("waited 6 s without success for the connection");
-  Expect(CheckConnection(kRxeElsewhere, FailedIn("connect", late)), Verdict::kFailed, "without success",
-         "--network host");
-  Expect(CheckConnection(kRxe, FailedIn("connect", late)), Verdict::kFailed, "without success", "ip address");
-}
-
-TEST(ProbeChecksTest, ADeviceThatConnectsAndCarriesNothingIsAPhantom) {
-  const auto late = absl::DeadlineExceededError("waited 5 s without success for the echo of a message");
-  const ProbeOutcome probe = FailedIn("send", late);
-  Expect(CheckConnection(kRxe, probe), Verdict::kOk, "connected to itself", "");
-  Expect(CheckPingPong(kRxe, probe), Verdict::kFailed, "the echo of a message", "carries nothing");
-  Expect(CheckPingPong(kRxe, FailedIn("write", late)), Verdict::kFailed, "'write' failed", "MTU");
-}
-
-TEST(ProbeChecksTest, ADeviceThatHangsWhenItIsLeftIsAWarning) {
-  ProbeOutcome probe = Well();
-  probe.finished = false;
-  probe.hung = true;
-  Expect(CheckPingPong(kRxe, probe), Verdict::kWarning, "all passed, but 'close' never returned", "dmesg");
-}
-
-ProbeOutcome WithPeer(ProbeOutcome probe) {
-  PeerHello hello;
-  hello.device = "ibv:rxe1";
-  hello.service = *verbs::Address::Parse("10.0.0.2:4711");
-  hello.active_mtu = 4096;
-  hello.netdev_mtu = 9000;
-  probe.peer = hello;
-  probe.steps.insert(probe.steps.begin(), "ask");
-  return probe;
-}
-
-TEST(PeerChecksTest, AHealthyPeerHasFourFindingsThatAreWell) {
-  const ProbeOutcome probe = WithPeer(Well());
-  Expect(CheckPeer("host2", probe), Verdict::kOk, "host2 answers over TCP: ibv:rxe1 at 10.0.0.2:4711", "");
-  Expect(CheckPeerMtu(9000, probe), Verdict::kOk, "here 4096 (network device 9000), there 4096 (network device 9000)",
-         "");
-  Expect(CheckPeerConnection(kRxe, probe), Verdict::kOk, "to 10.0.0.2:4711 in 12.00 ms", "");
-  Expect(CheckPeerPingPong(kRxe, probe), Verdict::kOk, "half round trip", "");
-}
-
-TEST(PeerChecksTest, APeerThatDoesNotAnswerIsToBeStarted) {
-  const ProbeOutcome probe = [] {
-    ProbeOutcome p;
-    p.steps = {"open", "ask"};
-    p.failure = absl::UnavailableError("TCP port 7099 of host2: Connection refused");
-    return p;
-  }();
-  Expect(CheckPeer("host2", probe), Verdict::kFailed, "Connection refused", "tok doctor --listen on host2");
-  Expect(CheckPeerMtu(9000, probe), Verdict::kNotApplicable, "", "");
-  Expect(CheckPeerConnection(kRxe, probe), Verdict::kNotApplicable, "", "");
-  Expect(CheckPeerPingPong(kRxe, probe), Verdict::kNotApplicable, "", "");
-}
-
-TEST(PeerChecksTest, SidesThatConnectInDifferentWaysAreToldTo) {
-  ProbeOutcome probe = After({"inspect", "open", "ask"});
-  probe.peer = PeerHello();
-  probe.failure = absl::FailedPreconditionError("the peer by --cm rdma");
-  Expect(CheckPeerConnection(kRxeByTcp, probe), Verdict::kFailed, "--cm rdma", "the same --cm on both hosts");
-}
-
-TEST(PeerChecksTest, DifferentMtusAreAWarning) {
-  ProbeOutcome probe = WithPeer(Well());
-  probe.peer->active_mtu = 1024;
-  probe.peer->netdev_mtu = 1500;
-  Expect(CheckPeerMtu(9000, probe), Verdict::kWarning, "there 1024 (network device 1500)", "mtu 9000");
-  probe.peer->active_mtu = 4096;
-  probe.peer->netdev_mtu = 0;
-  Expect(CheckPeerMtu(9000, probe), Verdict::kOk, "there 4096", "");
-}
-
-TEST(PeerChecksTest, TcpWithoutRdmaIsAMatterOfTheFabric) {
-  const auto late = absl::DeadlineExceededError("connection unreachable");
-  Expect(CheckPeerConnection(kRxe, WithPeer(FailedIn("connect", late))), Verdict::kFailed, "unreachable",
-         "UDP port 4791");
-}
-
-TEST(PeerChecksTest, SmallMessagesThatPassWhereLargeOnesDoNotAreAMatterOfTheMtu) {
-  const auto late = absl::DeadlineExceededError("waited 5 s without success for a write of 256 KiB");
-  Expect(CheckPeerPingPong(kRxe, WithPeer(FailedIn("write", late))), Verdict::kFailed, "'write' failed", "ping -M do");
-  Expect(CheckPeerPingPong(kRxe, WithPeer(FailedIn("send", late))), Verdict::kFailed, "'send' failed", "firewall");
+  known.port->link = LinkKind::kIwarp;
+  known.port->gids = {Gid(0, "200:0:7::", GidType::kRoceV1)};
+  EXPECT_EQ(GidTable(known)[0].type, "iWARP");
 }
 
 }  // namespace

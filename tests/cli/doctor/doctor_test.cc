@@ -7,369 +7,232 @@
 #include <string>
 #include <vector>
 
-#include "gmock/gmock.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
 #include "lib/cli/doctor/listen.h"
+#include "lib/cli/doctor/machine_checks.h"
+#include "tests/cli/doctor/expect_finding.h"
 #include "tests/cli/doctor/fake_machine.h"
+#include "tests/cli/doctor/probes.h"
 
 namespace tokamak::cli::doctor {
 namespace {
 
-ProbeOutcome WellProbed() {
-  ProbeOutcome probe;
-  probe.steps = {"inspect", "open", "listen", "domain", "completion queue", "memory", "queue pair",
-                 "connect", "send", "write",  "read",   "compare",          "close"};
-  probe.finished = true;
-  probe.ports = {{1, 4096, 4096}};
-  probe.address = "10.0.0.1";
-  probe.active_mtu = 4096;
-  probe.numbers = PingPongNumbers();
-  return probe;
-}
+const verbs::Address kPeer = *verbs::Address::Parse("192.0.2.2:7099");
+const verbs::Address kOwn = *verbs::Address::Parse("192.0.2.1");
 
-ProbeOutcome Hung() {
-  ProbeOutcome probe;
-  probe.steps = {"inspect", "open"};
-  probe.hung = true;
-  return probe;
-}
+// A healthy machine without devices, and what is asked of the doctor. Probes go well, unless the
+// test says otherwise.
+struct Scene {
+  Scene() { machine.BeHealthy(); }
 
-ProbeOutcome WellWithPeer() {
-  ProbeOutcome probe = WellProbed();
-  probe.steps.insert(probe.steps.begin() + 2, "ask");
-  probe.peer = PeerHello();
-  probe.peer->active_mtu = 4096;
-  probe.peer->netdev_mtu = 9000;
-  return probe;
-}
+  absl::StatusOr<Report> Run() {
+    return Examine(settings, machine.files(), [this](const ProbeRequest& request) { return Probe(request); });
+  }
 
-// WellProbed, unless the test says otherwise for a device; remembers what was asked.
-class FakeProber final : public Prober {
- public:
-  ProbeOutcome Probe(const ProbeRequest& request) override {
-    asked.push_back(request.peer.empty() ? request.device : request.device + " to " + request.peer);
-    if (request.by_tcp) asked.back() += " by tcp at " + request.address.ToString();
-    if (const std::string fabric = FlagsOf(request.fabric); !fabric.empty()) asked.back() += " " + fabric;
-    const auto outcome = outcomes.find(asked.back());
+  ProbeOutcome Probe(const ProbeRequest& request) {
+    const bool alone = request.peer.is_unspecified();
+    std::string name = alone ? request.device : absl::StrCat(request.device, " to ", request.peer.ToString());
+    if (request.opening.by_tcp) absl::StrAppend(&name, " by tcp at ", request.opening.address.ToString());
+    const std::string flags = request.opening.FabricFlags();
+    asked.push_back(flags.empty() ? name : absl::StrCat(name, " ", flags));
+    const auto outcome = outcomes.find(name);
     if (outcome != outcomes.end()) return outcome->second;
-    return request.peer.empty() ? WellProbed() : WellWithPeer();
+    ProbeOutcome well = WellProbed();
+    if (!alone) well.figures.peer = {"ibv:rxe7", 4096, 9000};
+    return well;
   }
 
-  std::map<std::string, ProbeOutcome> outcomes;
+  void AddRxe(int count) {
+    for (int i = 0; i < count; ++i) machine.AddRxe(absl::StrCat("rxe", i), absl::StrCat("v", i));
+  }
+  void ByTcp() {
+    settings.opening.by_tcp = true;
+    settings.opening.address = kOwn;
+  }
+  void RemoveManager() {
+    machine.Remove("/sys/class/misc/rdma_cm");
+    machine.Remove("/dev/infiniband/rdma_cm");
+  }
+  // Its file may be opened by nobody, not even root.
+  void ShutSecond() {
+    AddRxe(2);
+    machine.Remove("/dev/infiniband/uverbs1");
+    machine.Link("/dev/infiniband/uverbs1", "/nowhere");
+  }
+  void TakeDown() {
+    machine.PutState("rxe0", "1: DOWN", "3: Disabled");
+    machine.PutNetdev("v0", "down", 9000, "02:00:00:00:00:01");
+    outcomes["ibv:rxe0"] = FailedIn("open", absl::UnavailableError("no GID is usable"));
+  }
+  void Empty() {
+    for (const char* folder : {"/proc", "/sys", "/dev"}) machine.Remove(folder);
+    machine.Put("/proc/sys/net/core/rmem_max", "212992");
+  }
+  void LimitLocked() { machine.PutLockLimit("1073741824", "1073741824"); }
+  void Name(const std::string& devices) { settings.devices = absl::StrSplit(devices, ','); }
+  void Meet() { settings.peer = kPeer; }
+  void Wish(uint8_t service_level, uint8_t traffic_class) {
+    settings.opening.fabric.service_level = service_level;
+    settings.opening.fabric.traffic_class = traffic_class;
+  }
+  void Hang(const std::string& probed) { outcomes[probed] = HungIn("open"); }
+  void Fail(const std::string& probed) { outcomes[probed] = FailedIn("connect", absl::UnavailableError("no way")); }
+
+  FakeMachine machine;
+  std::map<std::string, ProbeOutcome> outcomes;  // by what is probed, without the fabric's flags
   std::vector<std::string> asked;
+  DoctorSettings settings;
 };
 
-class DoctorTest : public testing::Test {
- protected:
-  DoctorTest() { machine_.BeHealthy(); }
-
-  Report Run() {
-    auto report = Examine(settings_, machine_.files(), prober_);
-    EXPECT_TRUE(report.ok()) << report.status();
-    return report.ok() ? *report : Report();
-  }
-
-  static Verdict VerdictOf(const std::vector<Finding>& findings, const std::string& check) {
+// All that failed or is warned of, in the order of the report: "permission warning, 0 use failed".
+std::string Troubles(const Report& report) {
+  std::vector<std::string> troubles;
+  const auto add = [&](const std::string& where, const std::vector<Finding>& findings) {
     for (const Finding& finding : findings) {
-      if (finding.check == check) return finding.verdict;
+      if (finding.verdict != Verdict::kFailed && finding.verdict != Verdict::kWarning) continue;
+      troubles.push_back(absl::StrCat(where, finding.check, " ", ToString(finding.verdict)));
     }
-    ADD_FAILURE() << "no finding " << check;
-    return Verdict::kNotApplicable;
-  }
+  };
+  add("", report.machine);
+  for (size_t i = 0; i < report.devices.size(); ++i) add(absl::StrCat(i, " "), report.devices[i].findings);
+  add("peer ", report.with_peer);
+  return absl::StrJoin(troubles, ", ");
+}
 
-  FakeMachine machine_;
-  FakeProber prober_;
-  DoctorSettings settings_;
+struct SceneRow {
+  const char* what;
+  std::function<void(Scene&)> set;
+  bool works;
+  const char* probed;
+  const char* flags;  // for tokd
+  const char* troubles;
 };
 
-TEST_F(DoctorTest, AHealthyMachineWithOneDeviceWorksAndEverythingIsLookedAt) {
-  machine_.AddRxe("rxe0", "v0");
-  const Report report = Run();
-  EXPECT_TRUE(Works(report)) << FormatReport(report);
-  EXPECT_EQ(prober_.asked, (std::vector<std::string>{"ibv:rxe0"}));
-  for (const char* check : {"modules", "devices", "permission", "memlock", "network"}) {
-    EXPECT_EQ(VerdictOf(report.machine, check), Verdict::kOk) << check;
-  }
-  ASSERT_EQ(report.devices.size(), 1u);
-  for (const char* check : {"link", "gid", "mtu", "use", "connection", "ping-pong"}) {
-    EXPECT_EQ(VerdictOf(report.devices[0].findings, check), Verdict::kOk) << check;
-  }
-  EXPECT_EQ(report.devices[0].about, "rdma_rxe on v0");
-  EXPECT_EQ(report.devices[0].gids.size(), 2u);
-}
-
-TEST_F(DoctorTest, WithoutAnyDeviceItDoesNotWork) {
-  const Report report = Run();
-  EXPECT_FALSE(Works(report));
-  EXPECT_EQ(VerdictOf(report.machine, "devices"), Verdict::kFailed);
-  EXPECT_TRUE(prober_.asked.empty());
-}
-
-TEST_F(DoctorTest, APhantomIsShownAndTheHealthyDeviceBesideItChosen) {
-  machine_.AddRxe("rxe0", "v0");
-  machine_.AddRxe("rxe1", "v1");
-  prober_.outcomes["ibv:rxe0"] = Hung();
-  const Report report = Run();
-  EXPECT_TRUE(Works(report));
-  EXPECT_EQ(WorkingDevice(report)->name, "ibv:rxe1");
-  EXPECT_EQ(VerdictOf(report.devices[0].findings, "use"), Verdict::kFailed);
-}
-
-TEST_F(DoctorTest, OnlyTheNamedDeviceIsExamined) {
-  machine_.AddRxe("rxe0", "v0");
-  machine_.AddRxe("rxe1", "v1");
-  settings_.devices = {"ibv:rxe0:1@0"};
-  prober_.outcomes["ibv:rxe0:1@0"] = Hung();
-  const Report report = Run();
-  EXPECT_FALSE(Works(report)) << "the healthy one was not asked for";
-  EXPECT_EQ(prober_.asked, (std::vector<std::string>{"ibv:rxe0:1@0"}));
-  EXPECT_TRUE(report.devices[0].gids[0].chosen);
-}
-
-TEST_F(DoctorTest, OfSeveralNamedDevicesEachMustWork) {
-  for (const char* name : {"rxe0", "rxe1", "rxe2"}) machine_.AddRxe(name, std::string("v") + name[3]);
-  settings_.devices = {"ibv:rxe2", "ibv:rxe0"};
-  Report report = Run();
-  EXPECT_TRUE(Works(report)) << FormatReport(report);
-  EXPECT_EQ(prober_.asked, settings_.devices);
-  EXPECT_EQ(FlagsForTokd(report), "--device ibv:rxe2,ibv:rxe0");
-  prober_.outcomes["ibv:rxe0"] = Hung();
-  report = Run();
-  EXPECT_FALSE(Works(report)) << "tokd would not come up with both";
-  EXPECT_EQ(FlagsForTokd(report), "");
-}
-
-TEST_F(DoctorTest, RealAndSoftwareDevicesAreExaminedTogether) {
-  machine_.AddRxe("rxe0", "v0");
-  settings_.devices = {"ibv:rxe0", "soft:udp@127.0.0.1"};
-  const Report report = Run();
-  EXPECT_TRUE(Works(report)) << FormatReport(report);
-  EXPECT_EQ(VerdictOf(report.machine, "memlock"), Verdict::kOk);
-  EXPECT_EQ(VerdictOf(report.machine, "udp buffers"), Verdict::kOk);
-  EXPECT_EQ(report.devices.size(), 2u);
-}
-
-TEST_F(DoctorTest, ConnectionsByTcpNeedNothingOfTheKernelsManager) {
-  machine_.AddRxe("rxe0", "v0");
-  machine_.Remove("/sys/class/misc/rdma_cm");
-  machine_.Remove("/dev/infiniband/rdma_cm");
-  settings_.peer = "host2";
-  EXPECT_FALSE(Works(Run()));
-  prober_.asked.clear();
-  settings_.by_tcp = true;
-  settings_.address = *verbs::Address::Parse("192.0.2.1");
-  const Report report = Run();
-  EXPECT_TRUE(Works(report)) << FormatReport(report);
-  EXPECT_EQ(prober_.asked,
-            (std::vector<std::string>{"ibv:rxe0 by tcp at 192.0.2.1", "ibv:rxe0 to host2 by tcp at 192.0.2.1"}));
-  EXPECT_EQ(FlagsForTokd(report), "--device ibv:rxe0 --cm tcp");
-}
-
-TEST_F(DoctorTest, WhatTheFabricWantsIsTriedAndPartOfTheVerdict) {
-  machine_.AddRxe("rxe0", "v0");
-  settings_.by_tcp = true;
-  settings_.address = *verbs::Address::Parse("192.0.2.1");
-  settings_.fabric.service_level = 3;
-  settings_.fabric.traffic_class = 104;
-  const Report report = Run();
-  EXPECT_EQ(prober_.asked,
-            (std::vector<std::string>{"ibv:rxe0 by tcp at 192.0.2.1 --service-level 3 --traffic-class 104"}));
-  EXPECT_EQ(FlagsForTokd(report), "--device ibv:rxe0 --cm tcp --service-level 3 --traffic-class 104");
-}
-
-TEST_F(DoctorTest, ATrafficClassGoesWithEveryWayOfConnecting) {
-  machine_.AddRxe("rxe0", "v0");
-  settings_.fabric.traffic_class = 0;  // another than what the fabric would say
-  const Report report = Run();
-  EXPECT_EQ(prober_.asked, (std::vector<std::string>{"ibv:rxe0 --traffic-class 0"}));
-  EXPECT_EQ(FlagsForTokd(report), "--device ibv:rxe0 --traffic-class 0");
-}
-
-TEST_F(DoctorTest, AClosedDeviceCountsWhereItIsNamed) {
-  machine_.AddRxe("rxe0", "v0");
-  machine_.AddRxe("rxe1", "v1");
-  machine_.Remove("/dev/infiniband/uverbs1");
-  machine_.Link("/dev/infiniband/uverbs1", "/nowhere");  // which nobody may open, not even root
-  EXPECT_EQ(VerdictOf(Run().machine, "permission"), Verdict::kWarning);
-  settings_.devices = {"ibv:rxe0:1@1"};
-  const Report report = Run();
-  EXPECT_EQ(VerdictOf(report.machine, "permission"), Verdict::kOk);
-  EXPECT_TRUE(Works(report)) << FormatReport(report);
-  settings_.devices = {"ibv:rxe0", "ibv:rxe1"};
-  EXPECT_EQ(VerdictOf(Run().machine, "permission"), Verdict::kFailed);
-}
-
-TEST_F(DoctorTest, WhatDoesNotGoTogetherIsRefusedWithARemedy) {
-  const auto refusal = [&](const std::function<void(DoctorSettings&)>& change) {
-    DoctorSettings settings;
-    settings.devices = {"ibv:rxe0"};
-    change(settings);
-    const absl::Status status = Examine(settings, machine_.files(), prober_).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    return std::string(status.message());
+TEST(DoctorTest, EachMachineIsExaminedAndJudged) {
+  const SceneRow rows[] = {
+      {"one device", [](Scene& s) { s.AddRxe(1); }, true, "ibv:rxe0", "--device ibv:rxe0", ""},
+      {"no device", [](Scene&) {}, false, "", "", "devices failed"},
+      {"a phantom beside a healthy device", [](Scene& s) { s.AddRxe(2), s.Hang("ibv:rxe0"); }, true,
+       "ibv:rxe0;ibv:rxe1", "--device ibv:rxe1", "0 use failed"},
+      {"only the named one", [](Scene& s) { s.AddRxe(2), s.Name("ibv:rxe0:1@1"), s.Hang("ibv:rxe0:1@1"); }, false,
+       "ibv:rxe0:1@1", "", "0 use failed"},
+      {"several named", [](Scene& s) { s.AddRxe(3), s.Name("ibv:rxe2,ibv:rxe0"); }, true, "ibv:rxe2;ibv:rxe0",
+       "--device ibv:rxe2,ibv:rxe0", ""},
+      {"tokd would not come up with both",
+       [](Scene& s) { s.AddRxe(3), s.Name("ibv:rxe2,ibv:rxe0"), s.Hang("ibv:rxe0"); }, false, "ibv:rxe2;ibv:rxe0", "",
+       "1 use failed"},
+      {"real and software devices", [](Scene& s) { s.AddRxe(1), s.Name("ibv:rxe0,soft:udp@127.0.0.1"); }, true,
+       "ibv:rxe0;soft:udp@127.0.0.1", "--device ibv:rxe0,soft:udp@127.0.0.1", ""},
+      {"the software NIC needs nothing of the kernel's RDMA", [](Scene& s) { s.Empty(), s.Name("soft:udp@127.0.0.1"); },
+       true, "soft:udp@127.0.0.1", "--device soft:udp@127.0.0.1", "udp buffers warning"},
+      {"no rdma_cm", [](Scene& s) { s.AddRxe(1), s.RemoveManager(); }, false, "ibv:rxe0", "--device ibv:rxe0",
+       "modules failed"},
+      {"no rdma_cm, nor is it needed", [](Scene& s) { s.AddRxe(1), s.RemoveManager(), s.ByTcp(), s.Meet(); }, true,
+       "ibv:rxe0 by tcp at 192.0.2.1;ibv:rxe0 to 192.0.2.2:7099 by tcp at 192.0.2.1", "--device ibv:rxe0 --cm tcp", ""},
+      {"the fabric's wishes are tried", [](Scene& s) { s.AddRxe(1), s.ByTcp(), s.Wish(3, 104); }, true,
+       "ibv:rxe0 by tcp at 192.0.2.1 --service-level 3 --traffic-class 104",
+       "--device ibv:rxe0 --cm tcp --service-level 3 --traffic-class 104", ""},
+      {"a wish for 0 is one", [](Scene& s) { s.AddRxe(1), s.Wish(0, 0); }, true,
+       "ibv:rxe0 --service-level 0 --traffic-class 0", "--device ibv:rxe0 --service-level 0 --traffic-class 0", ""},
+      {"a closed device", [](Scene& s) { s.ShutSecond(); }, true, "ibv:rxe0;ibv:rxe1", "--device ibv:rxe0",
+       "permission warning"},
+      {"a closed device that is not named", [](Scene& s) { s.ShutSecond(), s.Name("ibv:rxe0:1@1"); }, true,
+       "ibv:rxe0:1@1", "--device ibv:rxe0:1@1", ""},
+      {"a closed device that is named", [](Scene& s) { s.ShutSecond(), s.Name("ibv:rxe0,ibv:rxe1"); }, false,
+       "ibv:rxe0;ibv:rxe1", "--device ibv:rxe0,ibv:rxe1", "permission failed"},
+      {"no such device", [](Scene& s) { s.AddRxe(1), s.Name("ibv:rxe7"); }, false, "", "", "0 link failed"},
+      {"no such port", [](Scene& s) { s.AddRxe(1), s.Name("ibv:rxe0:2"); }, false, "", "", "0 link failed"},
+      {"one store may be locked", [](Scene& s) { s.AddRxe(1), s.LimitLocked(); }, true, "ibv:rxe0", "--device ibv:rxe0",
+       ""},
+      {"two may not", [](Scene& s) { s.AddRxe(2), s.LimitLocked(), s.Name("ibv:rxe0,ibv:rxe1"); }, false,
+       "ibv:rxe0;ibv:rxe1", "--device ibv:rxe0,ibv:rxe1", "memlock failed"},
+      {"a link that is down, where the probe fails as well", [](Scene& s) { s.AddRxe(1), s.TakeDown(); }, false,
+       "ibv:rxe0", "", "0 link failed, 0 gid failed, 0 use failed"},
+      {"the first that works speaks with the peer", [](Scene& s) { s.AddRxe(2), s.Hang("ibv:rxe0"), s.Meet(); }, true,
+       "ibv:rxe0;ibv:rxe1;ibv:rxe1 to 192.0.2.2:7099", "--device ibv:rxe1", "0 use failed"},
+      {"a peer that is not reached", [](Scene& s) { s.AddRxe(1), s.Meet(), s.Fail("ibv:rxe0 to 192.0.2.2:7099"); },
+       false, "ibv:rxe0;ibv:rxe0 to 192.0.2.2:7099", "--device ibv:rxe0", "peer connection failed"},
+      {"a peer where no device works", [](Scene& s) { s.Meet(); }, false, "", "", "devices failed"},
   };
-  using testing::HasSubstr;
-  EXPECT_THAT(refusal([](DoctorSettings& s) {
-                s.devices = {"ibv:a", "ibv:b"};
-                s.peer = "host2";
-              }),
-              HasSubstr("name one here and one there"));
-  EXPECT_THAT(refusal([](DoctorSettings& s) {
-                s.devices = {"ibv:a", "ibv:b"};
-                s.listens = true;
-              }),
-              HasSubstr("name one here and one there"));
-  EXPECT_THAT(refusal([](DoctorSettings& s) { s.devices = {"ibv:a", "ibv:a"}; }), HasSubstr("name each once"));
-  EXPECT_THAT(refusal([](DoctorSettings& s) {
-                s.devices = {"ibv:a", "ibv:b", "ibv:c", "ibv:d", "ibv:e"};
-              }),
-              HasSubstr("some at a time"));
-  EXPECT_THAT(refusal([](DoctorSettings& s) {
-                s.devices = {"soft:udp@127.0.0.1"};
-                s.by_tcp = true;
-              }),
-              HasSubstr("leave --cm out"));
-  EXPECT_THAT(refusal([](DoctorSettings& s) { s.address = *verbs::Address::Parse("192.0.2.1"); }),
-              HasSubstr("--cm tcp and --address IP go together"));
-  EXPECT_THAT(refusal([](DoctorSettings& s) { s.by_tcp = true; }), HasSubstr("--cm tcp and --address IP go together"));
-  EXPECT_THAT(refusal([](DoctorSettings& s) { s.fabric.pkey_index = 1; }),
-              HasSubstr("--pkey-index 1: goes with --cm tcp"));
-  EXPECT_TRUE(prober_.asked.empty());
-}
-
-TEST_F(DoctorTest, ANamedDeviceThatIsNotThereIsNotProbed) {
-  machine_.AddRxe("rxe0", "v0");
-  settings_.devices = {"ibv:rxe7"};
-  Report report = Run();
-  EXPECT_FALSE(Works(report));
-  EXPECT_EQ(report.devices[0].findings[0].advice, "there are ibv:rxe0");
-  settings_.devices = {"ibv:rxe0:2"};
-  report = Run();
-  EXPECT_FALSE(Works(report));
-  EXPECT_EQ(report.devices[0].findings[0].seen, "rxe0 has no port 2");
-  EXPECT_TRUE(prober_.asked.empty());
-}
-
-TEST_F(DoctorTest, TheStoreIsHeldAgainstTheLimitOnLockedMemory) {
-  machine_.AddRxe("rxe0", "v0");
-  machine_.PutLockLimit("1073741824", "1073741824");
-  EXPECT_TRUE(Works(Run()));
-  settings_.store = uint64_t{1} << 30;
-  const Report report = Run();
-  EXPECT_FALSE(Works(report));
-  EXPECT_EQ(VerdictOf(report.machine, "memlock"), Verdict::kFailed);
-}
-
-TEST_F(DoctorTest, ALinkThatIsDownIsFoundThoughTheProbeFailsAsWell) {
-  machine_.AddRxe("rxe0", "v0");
-  machine_.PutState("rxe0", "1: DOWN", "3: Disabled");
-  machine_.PutNetdev("v0", "down", 9000, "02:00:00:00:00:01");
-  ProbeOutcome probe = Hung();
-  probe.hung = false;
-  probe.failure = absl::UnavailableError("no GID is usable");
-  prober_.outcomes["ibv:rxe0"] = probe;
-  const Report report = Run();
-  EXPECT_EQ(VerdictOf(report.devices[0].findings, "link"), Verdict::kFailed);
-  EXPECT_EQ(VerdictOf(report.devices[0].findings, "gid"), Verdict::kFailed);
-  EXPECT_EQ(VerdictOf(report.devices[0].findings, "use"), Verdict::kFailed);
-}
-
-TEST_F(DoctorTest, TheSoftwareNicNeedsNothingOfTheKernelsRdma) {
-  FakeMachine bare;
-  bare.Put("/proc/sys/net/core/rmem_max", "212992");
-  settings_.devices = {"soft:udp@127.0.0.1"};
-  const auto report = Examine(settings_, bare.files(), prober_);
-  ASSERT_TRUE(report.ok());
-  EXPECT_TRUE(Works(*report)) << FormatReport(*report);
-  EXPECT_EQ(VerdictOf(report->machine, "udp buffers"), Verdict::kWarning);
-  EXPECT_EQ(VerdictOf(report->devices[0].findings, "ping-pong"), Verdict::kOk);
-}
-
-TEST_F(DoctorTest, ThePeerIsAskedFromTheFirstDeviceThatWorks) {
-  machine_.AddRxe("rxe0", "v0");
-  machine_.AddRxe("rxe1", "v1");
-  prober_.outcomes["ibv:rxe0"] = Hung();
-  settings_.peer = "host2";
-  const Report report = Run();
-  EXPECT_EQ(prober_.asked, (std::vector<std::string>{"ibv:rxe0", "ibv:rxe1", "ibv:rxe1 to host2"}));
-  EXPECT_TRUE(Works(report));
-  EXPECT_EQ(VerdictOf(report.with_peer, "mtu"), Verdict::kOk);
-  EXPECT_EQ(VerdictOf(report.with_peer, "ping-pong"), Verdict::kOk);
-}
-
-TEST_F(DoctorTest, APeerThatIsNotReachedIsAFailure) {
-  machine_.AddRxe("rxe0", "v0");
-  settings_.peer = "host2";
-  ProbeOutcome probe;
-  probe.steps = {"inspect", "open", "ask"};
-  probe.failure = absl::UnavailableError("Connection refused");
-  prober_.outcomes["ibv:rxe0 to host2"] = probe;
-  const Report report = Run();
-  EXPECT_FALSE(Works(report));
-  EXPECT_EQ(VerdictOf(report.with_peer, "peer"), Verdict::kFailed);
-}
-
-TEST_F(DoctorTest, WithoutADeviceThatWorksThePeerIsNotAsked) {
-  settings_.peer = "host2";
-  const Report report = Run();
-  EXPECT_EQ(VerdictOf(report.with_peer, "peer"), Verdict::kNotApplicable);
-  EXPECT_TRUE(prober_.asked.empty());
-}
-
-TEST_F(DoctorTest, ManyDevicesAreExaminedUpToABound) {
-  for (size_t i = 0; i < kMaxDevices + 3; ++i) machine_.AddRxe(absl::StrCat("rxe", i), absl::StrCat("v", i));
-  const Report report = Run();
-  EXPECT_EQ(report.devices.size(), kMaxDevices);
-  EXPECT_EQ(VerdictOf(report.machine, "many devices"), Verdict::kWarning);
-}
-
-TEST_F(DoctorTest, NamesOfNoDeviceAreRefused) {
-  for (const char* name : {"rxe0", "ibv:", "ibv:rxe0:x", "soft:udp@nowhere", "soft:"}) {
-    settings_.devices = {name};
-    EXPECT_EQ(Examine(settings_, machine_.files(), prober_).status().code(), absl::StatusCode::kInvalidArgument)
-        << name;
+  for (const SceneRow& row : rows) {
+    SCOPED_TRACE(row.what);
+    Scene scene;
+    row.set(scene);
+    const auto report = scene.Run();
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(Works(*report), row.works) << FormatReport(*report);
+    EXPECT_EQ(absl::StrJoin(scene.asked, ";"), row.probed);
+    EXPECT_EQ(FlagsForTokd(*report), row.flags);
+    EXPECT_EQ(Troubles(*report), row.troubles);
   }
-  EXPECT_TRUE(prober_.asked.empty());
 }
 
-TEST_F(DoctorTest, TheMtuOfTheNetworkDeviceIsFoundForWhoListens) {
-  machine_.AddRxe("rxe0", "v0");
-  EXPECT_EQ(NetdevMtuOf("ibv:rxe0", machine_.files()), 9000u);
-  EXPECT_EQ(NetdevMtuOf("ibv:rxe7", machine_.files()), 0u);
-  EXPECT_EQ(NetdevMtuOf("soft:udp@127.0.0.1", machine_.files()), 0u);
-}
+std::vector<std::string> Two() { return {"ibv:a", "ibv:b"}; }
 
-TEST_F(DoctorTest, TheStoreIsLockedOnceForEachDeviceThatIsNamed) {
-  const auto memlock = [&](const std::vector<std::string>& devices) {
-    settings_.devices = devices;
-    for (const Finding& finding : Run().machine) {
-      if (finding.check == "memlock") return finding.numbers.front().second;
-    }
-    return 0.0;
+TEST(DoctorTest, WhatDoesNotGoTogetherIsRefusedWithARemedy) {
+  const struct {
+    std::function<void(DoctorSettings&)> change;
+    const char* text;
+  } rows[] = {
+      {[](DoctorSettings& s) { s.devices = Two(), s.peer = kPeer; }, "name one here and one there"},
+      {[](DoctorSettings& s) { s.devices = Two(), s.listens = true; }, "name one here and one there"},
+      {[](DoctorSettings& s) { s.devices.push_back(s.devices[0]); }, "name each once"},
+      {[](DoctorSettings& s) { s.devices.resize(5, "ibv:a"); }, "some at a time"},
+      {[](DoctorSettings& s) { s.devices = {"soft:udp@127.0.0.1"}, s.opening.by_tcp = true; }, "leave --cm out"},
+      {[](DoctorSettings& s) { s.opening.address = kOwn; }, "--cm tcp and --address IP go together"},
+      {[](DoctorSettings& s) { s.opening.by_tcp = true; }, "--cm tcp and --address IP go together"},
+      {[](DoctorSettings& s) { s.opening.fabric.pkey_index = 1; }, "--pkey-index 1: goes with --cm tcp"},
+      {[](DoctorSettings& s) { s.devices = {"rxe0"}; }, "use ibv:NAME"},
+      {[](DoctorSettings& s) { s.devices = {"ibv:"}; }, ""},
+      {[](DoctorSettings& s) { s.devices = {"ibv:rxe0:x"}; }, ""},
+      {[](DoctorSettings& s) { s.devices = {"soft:udp@nowhere"}; }, ""},
+      {[](DoctorSettings& s) { s.devices = {"soft:"}; }, "use ibv:NAME"},
   };
-  const double store = static_cast<double>(settings_.store);
-  const double one = memlock({});
-  EXPECT_GT(one, store);
-  EXPECT_EQ(memlock({"ibv:rxe0"}), one);
-  EXPECT_EQ(memlock({"ibv:rxe0", "soft:udp@127.0.0.1"}), one) << "the software NIC locks nothing";
-  EXPECT_EQ(memlock({"ibv:rxe0", "ibv:rxe1"}), one + store);
+  for (const auto& row : rows) {
+    Scene scene;
+    scene.settings.devices = {"ibv:rxe0"};
+    row.change(scene.settings);
+    const absl::Status status = scene.Run().status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << row.text;
+    EXPECT_TRUE(absl::StrContains(status.message(), row.text)) << status;
+    EXPECT_TRUE(scene.asked.empty());
+  }
+}
+
+TEST(DoctorTest, ManyDevicesAreExaminedUpToABound) {
+  Scene scene;
+  scene.AddRxe(kMaxDevices + 3);
+  const auto report = scene.Run();
+  EXPECT_EQ(report->devices.size(), kMaxDevices);
+  EXPECT_EQ(Troubles(*report), "many devices warning");
+}
+
+TEST(DoctorTest, ADeviceIsReportedWithItsDriverItsNetworkDeviceAndItsGids) {
+  Scene scene;
+  scene.AddRxe(1);
+  scene.settings.devices = {"ibv:rxe0:1@0", "soft:udp@127.0.0.1"};
+  const auto report = scene.Run();
+  EXPECT_EQ(report->devices[0].about, "rdma_rxe on v0");
+  EXPECT_EQ(report->devices[0].netdev_mtu, 9000u);
+  ASSERT_EQ(report->devices[0].gids.size(), 2u);
+  EXPECT_TRUE(report->devices[0].gids[0].chosen);
+  EXPECT_EQ(report->devices[1].about, "software NIC");
+  scene.settings.devices = {"ibv:rxe7"};
+  EXPECT_EQ(scene.Run()->devices[0].findings[0].advice, "there are ibv:rxe0");
 }
 
 // Each is a command that works once the names in capitals are filled in.
 TEST(AskingCommandTest, SaysAllThatTheOtherHostMustGive) {
-  ListenSettings settings;
-  settings.device = "ibv:rxe0";
-  EXPECT_EQ(AskingCommand(settings, kPeerPort), "tok doctor --peer THIS_HOST");
-  EXPECT_EQ(AskingCommand(settings, 7100), "tok doctor --peer THIS_HOST --port 7100");
-  settings.by_tcp = true;
-  EXPECT_EQ(AskingCommand(settings, kPeerPort), "tok doctor --peer THIS_HOST --cm tcp --address ITS_IP");
-  settings.fabric.service_level = 3;
-  EXPECT_EQ(AskingCommand(settings, kPeerPort),
-            "tok doctor --peer THIS_HOST --cm tcp --address ITS_IP --service-level 3");
-  settings.fabric.service_level.reset();
-  settings.by_tcp = false;
-  settings.device = "soft:udp@10.0.0.1";
-  EXPECT_EQ(AskingCommand(settings, kPeerPort), "tok doctor --peer THIS_HOST --device soft:udp@ITS_IP");
+  Opening opening;
+  EXPECT_EQ(AskingCommand("ibv:rxe0", opening, kPeer), "tok doctor --peer 192.0.2.2:7099");
+  EXPECT_EQ(AskingCommand("soft:udp@192.0.2.2", opening, kPeer),
+            "tok doctor --peer 192.0.2.2:7099 --device soft:udp@ITS_IP");
+  opening.by_tcp = true;
+  opening.fabric.service_level = 3;
+  EXPECT_EQ(AskingCommand("ibv:rxe0", opening, kPeer),
+            "tok doctor --peer 192.0.2.2:7099 --cm tcp --address ITS_IP --service-level 3");
 }
 
 }  // namespace

@@ -2,214 +2,187 @@
 
 #include <gtest/gtest.h>
 
-#include "absl/strings/match.h"
+#include <functional>
+
+#include "tests/cli/doctor/expect_finding.h"
 
 namespace tokamak::cli::doctor {
 namespace {
 
 constexpr uint64_t kStore = 512 << 20;
-constexpr uint64_t kWanted = 8 << 20;
 
-void ExpectFinding(const Finding& finding, Verdict verdict, const std::string& seen, const std::string& advice) {
-  EXPECT_EQ(finding.verdict, verdict) << finding.seen;
-  EXPECT_TRUE(absl::StrContains(finding.seen, seen)) << finding.seen;
-  EXPECT_TRUE(absl::StrContains(finding.advice, advice)) << finding.advice;
-}
-
-MachineFacts Healthy() {
-  MachineFacts machine;
+MachineCase Healthy() {
+  MachineCase known;
+  MachineFacts& machine = known.machine;
   machine.lock_limit = machine.lock_limit_hard = kUnlimited;
   machine.huge_page_size = 2 << 20;
   machine.verbs_loaded = machine.cm_loaded = true;
-  machine.nodes = {{"rdma_cm", true}, {"uverbs0", true}};
+  machine.nodes = {{"rdma_cm", true}, {"uverbs0", true, "rxe0"}};
   machine.receive_buffer_limit = 212992;
-  return machine;
+  known.devices = {{"rxe0", "rdma_rxe", {}}};
+  known.store = kStore;
+  return known;
 }
 
-std::vector<RdmaFacts> Devices(const std::string& driver) { return {{"rxe0", driver, {}}}; }
-
-TEST(MachineChecksTest, ModulesThatAreMissingAreNamed) {
-  MachineFacts machine = Healthy();
-  ExpectFinding(CheckModules(machine), Verdict::kOk, "are loaded", "");
-  machine.cm_loaded = false;
-  ExpectFinding(CheckModules(machine), Verdict::kFailed, "rdma_ucm is not", "modprobe rdma_ucm");
-  ExpectFinding(CheckModules(machine, true), Verdict::kOk, "nor does --cm tcp need it", "");
-  machine.verbs_loaded = false;
-  ExpectFinding(CheckModules(machine), Verdict::kFailed, "ib_uverbs is not", "modprobe -a ib_uverbs rdma_ucm");
+// One of two devices may be opened.
+void ShutSecond(MachineCase& c) {
+  c.machine.nodes = {{"rdma_cm", true}, {"uverbs0", true, "rxe0"}, {"uverbs1", false, "rxe1"}};
+  c.devices.push_back({"rxe1", "rdma_rxe", {}});
+}
+void LimitLocked(MachineCase& c, uint64_t soft, uint64_t hard) {
+  c.machine.lock_limit = soft;
+  c.machine.lock_limit_hard = hard;
+}
+void PeersByTcp(MachineCase& c, uint32_t peers, uint64_t limit) {
+  c.peers = peers;
+  c.by_tcp = true;
+  c.machine.descriptor_limit_hard = limit;
 }
 
-TEST(MachineChecksTest, WithoutADeviceTheAdviceIsWhatThisMachineCouldHave) {
-  MachineFacts machine = Healthy();
-  ExpectFinding(CheckDevices(machine, {}), Verdict::kFailed, "no RDMA device", "no rdma_rxe module");
-  machine.has_soft_roce = true;
-  ExpectFinding(CheckDevices(machine, {}), Verdict::kFailed, "no RDMA device", "rdma link add rxe0 type rxe");
-  machine.cards = {"mlx5_ib for 0000:3b:00.0"};
-  ExpectFinding(CheckDevices(machine, {}), Verdict::kFailed, "no RDMA device", "modprobe mlx5_ib");
+struct MachineRow {
+  const char* check;
+  std::function<void(MachineCase&)> change;  // of a healthy machine
+  Verdict verdict;
+  const char* seen;
+  const char* advice;
+};
+
+constexpr auto kOk = Verdict::kOk, kWarning = Verdict::kWarning, kFailed = Verdict::kFailed,
+               kNone = Verdict::kNotApplicable;
+constexpr uint64_t kFull = kStore + kLockedBuffers;
+using Case = MachineCase;
+
+TEST(MachineChecksTest, EachFindingFollowsFromTheFacts) {
+  const MachineRow rows[] = {
+      {"modules", [](Case&) {}, kOk, "are loaded", ""},
+      {"modules", [](Case& c) { c.machine.cm_loaded = false; }, kFailed, "rdma_ucm is not", "modprobe rdma_ucm"},
+      {"modules", [](Case& c) { c.machine.cm_loaded = false, c.by_tcp = true; }, kOk, "nor does --cm tcp need it", ""},
+      {"modules", [](Case& c) { c.machine.verbs_loaded = false; }, kFailed, "ib_uverbs is not",
+       "modprobe -a ib_uverbs rdma_ucm"},
+
+      {"devices", [](Case&) {}, kOk, "rxe0 (rdma_rxe)", ""},
+      {"devices", [](Case& c) { c.devices.clear(); }, kFailed, "no RDMA device", "no rdma_rxe module"},
+      {"devices", [](Case& c) { c.devices.clear(), c.machine.has_soft_roce = true; }, kFailed, "no RDMA device",
+       "rdma link add rxe0 type rxe"},
+      {"devices", [](Case& c) { c.devices.clear(), c.machine.cards = {"mlx5_ib for 0000:3b:00.0"}; }, kFailed,
+       "no RDMA device", "modprobe mlx5_ib"},
+
+      {"permission", [](Case&) {}, kOk, "rdma_cm, uverbs0 may be opened", ""},
+      {"permission", [](Case& c) { c.machine.nodes.clear(), c.devices.clear(); }, kNone, "not there", ""},
+      {"permission", [](Case& c) { c.machine.nodes.clear(), c.machine.container = "a Docker container"; }, kFailed,
+       "a Docker container without /dev/infiniband", "--device /dev/infiniband"},
+      {"permission", [](Case& c) { c.machine.nodes.clear(); }, kFailed, "not their files", "rdma-core"},
+      {"permission", [](Case& c) { c.machine.nodes[1].may_open = false; }, kFailed, "write uverbs0",
+       "chmod 666 /dev/infiniband/uverbs0"},
+      {"permission", [](Case& c) { ShutSecond(c), c.named = {"rxe0"}; }, kOk,
+       "rdma_cm, uverbs0 may be opened; not uverbs1", ""},
+      {"permission",
+       [](Case& c) {
+         ShutSecond(c), c.named = {"rxe0", "rxe1"};
+       },
+       kFailed, "write uverbs1", "chmod 666"},
+      {"permission", [](Case& c) { ShutSecond(c), c.named = {"rxe0"}, c.machine.nodes[0].may_open = false; }, kFailed,
+       "write rdma_cm", "chmod 666"},
+      {"permission",
+       [](Case& c) { ShutSecond(c), c.named = {"rxe0"}, c.machine.nodes[0].may_open = false, c.by_tcp = true; }, kOk,
+       "uverbs0 may be opened", ""},
+      {"permission",
+       [](Case& c) {
+         c.named = {"rxe0"}, c.machine.nodes[1] = {"uverbs0", false};
+       },
+       kFailed, "write uverbs0", "chmod 666"},
+      {"permission", [](Case& c) { c.named = {"rxe0"}, c.machine.nodes[1].device = "rxe1"; }, kFailed,
+       "no file of rxe0", "--device"},
+      {"permission", [](Case& c) { ShutSecond(c); }, kWarning, "write uverbs1", "chmod 666"},
+      {"permission", [](Case& c) { ShutSecond(c), c.machine.nodes[0].may_open = false; }, kFailed,
+       "write rdma_cm, uverbs1", "chmod 666"},
+      {"permission", [](Case& c) { ShutSecond(c), c.machine.nodes[0].may_open = false, c.by_tcp = true; }, kWarning,
+       "write uverbs1", "chmod 666"},
+      {"permission", [](Case& c) { ShutSecond(c), c.machine.nodes[1].may_open = false; }, kFailed,
+       "write uverbs0, uverbs1", "chmod 666"},
+      {"permission", [](Case& c) { ShutSecond(c), c.machine.nodes.erase(c.machine.nodes.begin()); }, kFailed,
+       "rdma_cm is missing", "--device /dev/infiniband"},
+      {"permission", [](Case& c) { c.machine.nodes.erase(c.machine.nodes.begin()); }, kFailed, "rdma_cm is missing",
+       "--device /dev/infiniband"},
+      {"permission", [](Case& c) { c.machine.nodes.erase(c.machine.nodes.begin()), c.by_tcp = true; }, kOk,
+       "uverbs0 may be opened", ""},
+
+      {"memlock", [](Case& c) { LimitLocked(c, kFull, kFull); }, kOk, "the store and its buffers need 576 MiB", ""},
+      {"memlock", [](Case& c) { LimitLocked(c, kFull - 1, kUnlimited); }, kFailed, "need 576 MiB",
+       "ulimit -l unlimited"},
+      {"memlock", [](Case& c) { LimitLocked(c, kFull - 1, uint64_t{1} << 30); }, kFailed, "", "ulimit -l 1048576;"},
+      {"memlock", [](Case& c) { LimitLocked(c, kFull - 1, kFull - 1); }, kFailed, "need 576 MiB",
+       "LimitMEMLOCK=infinity"},
+      {"memlock", [](Case& c) { LimitLocked(c, 8 << 20, 8 << 20), c.machine.locks_without_limit = true; }, kOk,
+       "CAP_IPC_LOCK", ""},
+      {"memlock", [](Case& c) { c.machine.memory = kStore; }, kOk, "", ""},
+      {"memlock", [](Case& c) { c.machine.memory = kStore - 1; }, kFailed, "this machine has 512 MiB", "--memory"},
+      {"memlock", [](Case& c) { LimitLocked(c, kFull, kFull), c.peers = 1000; }, kFailed, "buffers for 1000 peers need",
+       "LimitMEMLOCK"},
+      {"memlock", [](Case& c) { LimitLocked(c, kFull + 1000 * kLockedForIdlePeer, kFull), c.peers = 1000; }, kOk,
+       "for 1000 peers", ""},
+      {"memlock",
+       [](Case& c) {
+         LimitLocked(c, kFull, kFull), c.named = {"rxe0", "rxe1"};
+       },
+       kFailed, "once for each of 2 devices, and its buffers need 1.1 GiB", "LimitMEMLOCK=infinity"},
+
+      {"descriptors", [](Case& c) { PeersByTcp(c, 1000, 4096), c.by_tcp = false; }, kOk, "1000 peers needs 256", ""},
+      {"descriptors", [](Case& c) { PeersByTcp(c, 960, 4096); }, kOk, "needs 4096 (--cm tcp: 4 for each)", ""},
+      {"descriptors", [](Case& c) { PeersByTcp(c, 961, 4096); }, kFailed, "at most 4096", "LimitNOFILE=4100"},
+      {"descriptors", [](Case& c) { PeersByTcp(c, 961, 4096); }, kFailed, "at most 4096", "leave --cm tcp out"},
+      {"descriptors",
+       [](Case& c) {
+         PeersByTcp(c, 700, 4096), c.named = {"rxe0", "rxe1"};
+       },
+       kFailed, "6 for each", "nofile=4456"},
+      {"descriptors", [](Case& c) { PeersByTcp(c, 65536, kUnlimited); }, kOk, "no limit", ""},
+      {"descriptors", [](Case& c) { PeersByTcp(c, 10, 0); }, kNone, "no limit known", ""},
+
+      {"huge pages", [](Case&) {}, kNone, "optional", "vm.nr_hugepages=256"},
+      {"huge pages", [](Case& c) { c.machine.huge_pages = 300, c.machine.huge_pages_free = 255; }, kWarning,
+       "255 of 300", "vm.nr_hugepages=256"},
+      {"huge pages", [](Case& c) { c.machine.huge_pages = 300, c.machine.huge_pages_free = 256; }, kOk, "256 of 300",
+       ""},
+      {"huge pages", [](Case& c) { c.machine.huge_pages = c.machine.huge_pages_free = 256, c.store = kStore + 1; },
+       kWarning, "needs 257", "vm.nr_hugepages=257"},
+      {"huge pages", [](Case& c) { c.machine.huge_page_size = 0; }, kNone, "none", ""},
+
+      {"network", [](Case&) {}, kOk, "machine's own", ""},
+      {"network", [](Case& c) { c.machine.in_initial_network = false; }, kWarning, "Soft-RoCE sends nothing",
+       "--network host"},
+      {"network", [](Case& c) { c.machine.in_initial_network = false, c.devices[0].driver = "siw"; }, kOk,
+       "namespace of its own", ""},
+
+      {"many devices", [](Case& c) { c.devices.resize(kMaxDevices + 1); }, kWarning, "first 16", "--device"},
+
+      {"udp buffers", [](Case& c) { c.soft = 1; }, kWarning, "416 KiB instead of 8 MiB", "net.core.rmem_max=8388608"},
+      {"udp buffers", [](Case& c) { c.soft = 1, c.machine.receive_buffer_limit = 4 << 20; }, kOk, "8 MiB", ""},
+      {"udp buffers", [](Case& c) { c.soft = 1, c.machine.receive_buffer_limit.reset(); }, kNone, "not shown", ""},
+      {"udp buffers", [](Case& c) { c.soft = 1, c.machine.exceeds_buffer_limit = true; }, kOk, "CAP_NET_ADMIN", ""},
+  };
+  for (const MachineRow& row : rows) {
+    MachineCase known = Healthy();
+    row.change(known);
+    ExpectFinding(CheckMachine(known), row.check, row.verdict, row.seen, row.advice);
+  }
 }
 
-TEST(MachineChecksTest, DevicesAreListedWithTheirDrivers) {
-  ExpectFinding(CheckDevices(Healthy(), Devices("rdma_rxe")), Verdict::kOk, "rxe0 (rdma_rxe)", "");
-}
-
-TEST(MachineChecksTest, AContainerWithoutTheDeviceFilesIsToldHowToGetThem) {
-  MachineFacts machine = Healthy();
-  machine.nodes.clear();
-  machine.container = "a Docker container";
-  ExpectFinding(CheckPermission(machine, Devices("mlx5_core")), Verdict::kFailed,
-                "a Docker container without /dev/infiniband", "--device /dev/infiniband");
-  machine.container.clear();
-  ExpectFinding(CheckPermission(machine, Devices("mlx5_core")), Verdict::kFailed, "not their files", "rdma-core");
-  ExpectFinding(CheckPermission(machine, {}), Verdict::kNotApplicable, "not there", "");
-}
-
-TEST(MachineChecksTest, FilesThatMayNotBeOpenedAreNamed) {
-  MachineFacts machine = Healthy();
-  ExpectFinding(CheckPermission(machine, Devices("siw")), Verdict::kOk, "rdma_cm, uverbs0 may be opened", "");
-  machine.nodes[1].may_open = false;
-  ExpectFinding(CheckPermission(machine, Devices("siw")), Verdict::kFailed, "write uverbs0",
-                "chmod 666 /dev/infiniband/uverbs0");
-}
-
-TEST(MachineChecksTest, AFileThatNoNamedDeviceNeedsIsMentionedOnly) {
-  MachineFacts machine = Healthy();
-  machine.nodes = {{"rdma_cm", true}, {"uverbs0", true, "rxe0"}, {"uverbs1", false, "rxe1"}};
-  const std::vector<RdmaFacts> devices = {{"rxe0", "rdma_rxe", {}}, {"rxe1", "rdma_rxe", {}}};
-  ExpectFinding(CheckPermission(machine, devices, false, {"rxe0"}), Verdict::kOk,
-                "rdma_cm, uverbs0 may be opened; not uverbs1", "");
-  ExpectFinding(CheckPermission(machine, devices, false, {"rxe0", "rxe1"}), Verdict::kFailed, "write uverbs1",
-                "chmod 666");
-  machine.nodes[0].may_open = false;
-  ExpectFinding(CheckPermission(machine, devices, false, {"rxe0"}), Verdict::kFailed, "write rdma_cm", "chmod 666");
-  ExpectFinding(CheckPermission(machine, devices, true, {"rxe0"}), Verdict::kOk, "uverbs0 may be opened", "");
-  machine.nodes = {{"rdma_cm", true}, {"uverbs0", false}};
-  ExpectFinding(CheckPermission(machine, devices, false, {"rxe0"}), Verdict::kFailed, "write uverbs0", "chmod 666");
-  machine.nodes = {{"rdma_cm", true}, {"uverbs1", true, "rxe1"}};
-  ExpectFinding(CheckPermission(machine, devices, false, {"rxe0"}), Verdict::kFailed, "no file of rxe0", "--device");
-}
-
-TEST(MachineChecksTest, WhereNoDeviceIsNamedOneThatMayBeOpenedIsEnough) {
-  MachineFacts machine = Healthy();
-  machine.nodes = {{"rdma_cm", true}, {"uverbs0", true, "rxe0"}, {"uverbs1", false, "rxe1"}};
-  ExpectFinding(CheckPermission(machine, Devices("siw")), Verdict::kWarning, "write uverbs1", "chmod 666");
-  machine.nodes[0].may_open = false;
-  ExpectFinding(CheckPermission(machine, Devices("siw")), Verdict::kFailed, "write rdma_cm, uverbs1", "chmod 666");
-  ExpectFinding(CheckPermission(machine, Devices("rdma_rxe"), true), Verdict::kWarning, "write uverbs1", "chmod 666");
-  machine.nodes[0].may_open = true;
-  machine.nodes[1].may_open = false;
-  ExpectFinding(CheckPermission(machine, Devices("siw")), Verdict::kFailed, "write uverbs0, uverbs1", "chmod 666");
-  machine.nodes = {{"uverbs0", true, "rxe0"}, {"uverbs1", false, "rxe1"}};
-  ExpectFinding(CheckPermission(machine, Devices("siw")), Verdict::kFailed, "rdma_cm is missing",
-                "--device /dev/infiniband");
-}
-
-TEST(MachineChecksTest, AContainerWithHalfOfTheDeviceFilesLacksTheManager) {
-  MachineFacts machine = Healthy();
-  machine.nodes = {{"uverbs0", true}};
-  ExpectFinding(CheckPermission(machine, Devices("siw")), Verdict::kFailed, "rdma_cm is missing",
-                "--device /dev/infiniband");
-  ExpectFinding(CheckPermission(machine, Devices("rdma_rxe"), true), Verdict::kOk, "uverbs0 may be opened", "");
-}
-
-TEST(MachineChecksTest, LockedMemoryMustHoldTheStoreAndItsBuffers) {
-  MachineFacts machine = Healthy();
-  machine.lock_limit = kStore + kLockedBuffers;
-  ExpectFinding(CheckMemlock(machine, kStore), Verdict::kOk, "576 MiB", "");
-  machine.lock_limit -= 1;
-  ExpectFinding(CheckMemlock(machine, kStore), Verdict::kFailed, "need 576 MiB", "ulimit -l unlimited");
-  machine.lock_limit_hard = machine.lock_limit;
-  ExpectFinding(CheckMemlock(machine, kStore), Verdict::kFailed, "need 576 MiB", "LimitMEMLOCK=infinity");
-  machine.locks_without_limit = true;
-  ExpectFinding(CheckMemlock(machine, kStore), Verdict::kOk, "CAP_IPC_LOCK", "");
-}
-
-TEST(MachineChecksTest, AStoreLargerThanTheMachineIsRefusedWhateverMayBeLocked) {
-  MachineFacts machine = Healthy();
-  machine.locks_without_limit = true;
-  machine.memory = kStore;
-  EXPECT_EQ(CheckMemlock(machine, kStore).verdict, Verdict::kOk);
-  ExpectFinding(CheckMemlock(machine, kStore + 1), Verdict::kFailed, "this machine has 512 MiB", "--memory");
-}
-
-TEST(MachineChecksTest, PeersAreCountedWhereTheyLockMemory) {
-  MachineFacts machine = Healthy();
-  machine.lock_limit = machine.lock_limit_hard = kStore + kLockedBuffers;
-  ExpectFinding(CheckMemlock(machine, kStore, 1, 0), Verdict::kOk, "576 MiB", "");
-  ExpectFinding(CheckMemlock(machine, kStore, 1, 1000), Verdict::kFailed, "buffers for 1000 peers need",
-                "LimitMEMLOCK");
-  machine.lock_limit = kStore + kLockedBuffers + 1000 * kLockedForIdlePeer;
-  ExpectFinding(CheckMemlock(machine, kStore, 1, 1000), Verdict::kOk, "for 1000 peers", "");
-}
-
-TEST(MachineChecksTest, PeersTakeDescriptorsOnlyWhereTheyAreConnectedOverTcp) {
-  MachineFacts machine = Healthy();
-  machine.descriptor_limit_hard = 4096;
-  ExpectFinding(CheckDescriptors(machine, 1000, false), Verdict::kOk, "with 1000 peers needs 256", "");
-  ExpectFinding(CheckDescriptors(machine, 960, true), Verdict::kOk, "needs 4096 (--cm tcp: 4 for each)", "");
-  ExpectFinding(CheckDescriptors(machine, 961, true), Verdict::kFailed, "at most 4096", "LimitNOFILE=4100");
-  ExpectFinding(CheckDescriptors(machine, 961, true), Verdict::kFailed, "at most 4096", "leave --cm tcp out");
-  ExpectFinding(CheckDescriptors(machine, 700, true, 2), Verdict::kFailed, "6 for each", "nofile=4456");
-  machine.descriptor_limit_hard = kUnlimited;
-  ExpectFinding(CheckDescriptors(machine, 65536, true), Verdict::kOk, "no limit", "");
-  machine.descriptor_limit_hard = 0;
-  ExpectFinding(CheckDescriptors(machine, 10, true), Verdict::kNotApplicable, "no limit known", "");
-  machine.descriptor_limit_hard = 128;
-  ExpectFinding(CheckDescriptors(machine, 1, false), Verdict::kFailed, "at most 128", "LimitNOFILE=256");
-}
-
-TEST(MachineChecksTest, AHardLimitThatIsOneIsAsFarAsItCanBeRaised) {
-  MachineFacts machine = Healthy();
-  machine.lock_limit = 8 << 20;
-  machine.lock_limit_hard = uint64_t{1} << 30;
-  ExpectFinding(CheckMemlock(machine, kStore), Verdict::kFailed, "need 576 MiB", "ulimit -l 1048576;");
-}
-
-TEST(MachineChecksTest, EachDeviceLocksTheStoreForItself) {
-  MachineFacts machine = Healthy();
-  machine.lock_limit = machine.lock_limit_hard = uint64_t{600} << 20;
-  ExpectFinding(CheckMemlock(machine, kStore, 1), Verdict::kOk, "the store and its buffers need 576 MiB", "");
-  ExpectFinding(CheckMemlock(machine, kStore, 2), Verdict::kFailed,
-                "once for each of 2 devices, and its buffers need 1.1 GiB", "LimitMEMLOCK=infinity");
+TEST(MachineChecksTest, OnlyChecksThatConcernTheCaseAreMade) {
+  MachineCase known = Healthy();
+  EXPECT_EQ(NamesOf(CheckMachine(known)), "modules devices permission memlock huge pages network");
+  known.soft = 1;
+  EXPECT_EQ(NamesOf(CheckMachine(known)), "huge pages udp buffers");
+  known.named = {"rxe0"};
+  known.peers = 2;
+  EXPECT_EQ(NamesOf(CheckMachine(known)),
+            "modules devices permission memlock descriptors huge pages network udp buffers");
 }
 
 TEST(MachineChecksTest, AnUnlimitedLimitIsNoNumber) {
-  const Finding finding = CheckMemlock(Healthy(), kStore);
-  EXPECT_EQ(finding.verdict, Verdict::kOk);
+  const Finding finding = FindingOf(CheckMachine(Healthy()), "memlock");
   ASSERT_EQ(finding.numbers.size(), 1u);
   EXPECT_EQ(finding.numbers[0].first, "needed_bytes");
-}
-
-TEST(MachineChecksTest, HugePagesAreOptionalButTooFewAreAWarning) {
-  MachineFacts machine = Healthy();
-  ExpectFinding(CheckHugePages(machine, kStore), Verdict::kNotApplicable, "optional", "vm.nr_hugepages=256");
-  machine.huge_pages = 300;
-  machine.huge_pages_free = 255;
-  ExpectFinding(CheckHugePages(machine, kStore), Verdict::kWarning, "255 of 300", "vm.nr_hugepages=256");
-  machine.huge_pages_free = 256;
-  ExpectFinding(CheckHugePages(machine, kStore), Verdict::kOk, "256 of 300", "");
-  ExpectFinding(CheckHugePages(machine, kStore + 1), Verdict::kWarning, "needs 257", "vm.nr_hugepages=257");
-  machine.huge_page_size = 0;
-  ExpectFinding(CheckHugePages(machine, kStore), Verdict::kNotApplicable, "none", "");
-}
-
-TEST(MachineChecksTest, SoftRoceInANetworkNamespaceIsWarnedOf) {
-  MachineFacts machine = Healthy();
-  ExpectFinding(CheckNetwork(machine, Devices("rdma_rxe")), Verdict::kOk, "machine's own", "");
-  machine.in_initial_network = false;
-  ExpectFinding(CheckNetwork(machine, Devices("rdma_rxe")), Verdict::kWarning, "Soft-RoCE sends nothing",
-                "--network host");
-  ExpectFinding(CheckNetwork(machine, Devices("siw")), Verdict::kOk, "namespace of its own", "");
-}
-
-TEST(MachineChecksTest, UdpBuffersAreTwiceTheLimitAsTheKernelCounts) {
-  MachineFacts machine = Healthy();
-  ExpectFinding(CheckUdpBuffers(machine, kWanted), Verdict::kWarning, "416 KiB instead of 8 MiB",
-                "net.core.rmem_max=8388608");
-  machine.receive_buffer_limit = kWanted / 2;
-  ExpectFinding(CheckUdpBuffers(machine, kWanted), Verdict::kOk, "8 MiB", "");
-  machine.receive_buffer_limit.reset();
-  ExpectFinding(CheckUdpBuffers(machine, kWanted), Verdict::kNotApplicable, "not shown", "");
-  machine.exceeds_buffer_limit = true;
-  ExpectFinding(CheckUdpBuffers(machine, kWanted), Verdict::kOk, "CAP_NET_ADMIN", "");
 }
 
 }  // namespace

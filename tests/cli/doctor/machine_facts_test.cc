@@ -2,122 +2,99 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "tests/cli/doctor/fake_machine.h"
 
 namespace tokamak::cli::doctor {
 namespace {
 
-class MachineFactsTest : public testing::Test {
- protected:
-  MachineFactsTest() { machine_.BeHealthy(); }
-  MachineFacts Read() { return ReadMachine(machine_.files()); }
+using Machine = FakeMachine;
+using Facts = MachineFacts;
 
-  FakeMachine machine_;
+struct FactsRow {
+  const char* what;
+  std::function<void(Machine&)> change;  // of a healthy machine
+  bool (*holds)(const Facts&);
 };
 
-TEST_F(MachineFactsTest, LimitsOnLockedMemoryAreReadWithTheirTwoValues) {
-  machine_.PutLockLimit("8388608", "unlimited");
-  const MachineFacts facts = Read();
-  EXPECT_EQ(facts.lock_limit, 8388608u);
-  EXPECT_EQ(facts.lock_limit_hard, kUnlimited);
-}
-
-TEST_F(MachineFactsTest, TheHardLimitOfDescriptorsIsRead) {
-  machine_.PutLockLimit("8388608", "unlimited");
-  EXPECT_EQ(Read().descriptor_limit_hard, 20000u);
-  machine_.Put("/proc/self/limits", "");
-  EXPECT_EQ(Read().descriptor_limit_hard, 0u);
-}
-
-TEST_F(MachineFactsTest, CapIpcLockFreesFromTheLimit) {
-  EXPECT_FALSE(Read().locks_without_limit);
-  machine_.Put("/proc/self/status", "CapEff:\t0000000000004000");
-  EXPECT_TRUE(Read().locks_without_limit);
-}
-
-TEST_F(MachineFactsTest, CapIpcLockCountsForNothingInAUserNamespace) {
-  machine_.Put("/proc/self/status", "CapEff:\t000001ffffffffff");
-  machine_.Put("/proc/self/uid_map", "         0       1000          1");
-  EXPECT_FALSE(Read().locks_without_limit);
-}
-
-TEST_F(MachineFactsTest, CapNetAdminFreesFromTheLimitOnBuffers) {
-  EXPECT_FALSE(Read().exceeds_buffer_limit);
-  machine_.Put("/proc/self/status", "CapEff:\t0000000000001000");
-  EXPECT_TRUE(Read().exceeds_buffer_limit);
-}
-
-TEST_F(MachineFactsTest, PromisedHugePagesAreNotFree) {
-  machine_.Put("/proc/meminfo", "HugePages_Total: 100\nHugePages_Free: 90\nHugePages_Rsvd: 30\nHugepagesize: 2048 kB");
-  const MachineFacts facts = Read();
-  EXPECT_EQ(facts.huge_pages, 100u);
-  EXPECT_EQ(facts.huge_pages_free, 60u);
-  EXPECT_EQ(facts.huge_page_size, 2048u * 1024);
-}
-
-TEST_F(MachineFactsTest, TheClassesOfTheKernelShowWhatIsLoaded) {
-  EXPECT_TRUE(Read().verbs_loaded);
-  EXPECT_TRUE(Read().cm_loaded);
-  machine_.Remove("/sys/class/misc");
-  EXPECT_FALSE(Read().cm_loaded);
-  machine_.Remove("/sys/class/infiniband_verbs");
-  EXPECT_FALSE(Read().verbs_loaded);
-}
-
-TEST_F(MachineFactsTest, SoftRoceIsThereWhenThisKernelsModulesHaveIt) {
-  EXPECT_FALSE(Read().has_soft_roce);
-  machine_.Put("/lib/modules/5.10.0/kernel/drivers/infiniband/sw/rxe/rdma_rxe.ko", "");
-  EXPECT_FALSE(Read().has_soft_roce);  // another kernel's
-  machine_.Put("/lib/modules/6.1.0-56-amd64/kernel/drivers/infiniband/sw/rxe/rdma_rxe.ko", "");
-  EXPECT_TRUE(Read().has_soft_roce);
-}
-
-TEST_F(MachineFactsTest, OnlyTheFilesOfVerbsAndOfTheManagerAreDeviceNodes) {
-  machine_.Put("/dev/infiniband/uverbs0", "");
-  machine_.Put("/sys/class/infiniband_verbs/uverbs0/ibdev", "mlx5_2");
-  machine_.Put("/dev/infiniband/umad0", "");
-  const MachineFacts facts = Read();
-  ASSERT_EQ(facts.nodes.size(), 2u);
-  EXPECT_EQ(facts.nodes[0].name, "rdma_cm");
-  EXPECT_EQ(facts.nodes[1].name, "uverbs0");
-  EXPECT_TRUE(facts.nodes[1].may_open);
-  EXPECT_EQ(facts.nodes[1].device, "mlx5_2");
-  EXPECT_EQ(facts.nodes[0].device, "");
-}
-
-TEST_F(MachineFactsTest, CardsForRdmaAreKnownByTheirVendorAndClass) {
-  machine_.Put("/sys/bus/pci/devices/0000:3b:00.0/vendor", "0x15b3");
-  machine_.Put("/sys/bus/pci/devices/0000:3b:00.0/class", "0x020000");
-  machine_.Put("/sys/bus/pci/devices/0000:00:1f.0/vendor", "0x8086");
-  machine_.Put("/sys/bus/pci/devices/0000:00:1f.0/class", "0x020000");  // plain Ethernet
-  const MachineFacts facts = Read();
-  ASSERT_EQ(facts.cards.size(), 1u);
-  EXPECT_EQ(facts.cards[0], "mlx5_ib (mlx4_ib for ConnectX-3) for 0000:3b:00.0");
-}
-
-TEST_F(MachineFactsTest, ContainersAreKnownByTheirMarksAndGroups) {
-  EXPECT_EQ(Read().container, "");
-  machine_.Put("/proc/self/cgroup", "0::/system.slice/docker-0123.scope");
-  EXPECT_EQ(Read().container, "a container");
-  machine_.Put("/.dockerenv", "");
-  EXPECT_EQ(Read().container, "a Docker container");
-}
-
-TEST_F(MachineFactsTest, ASettingOfTheWholeMachineShowsTheFirstNetworkNamespace) {
-  EXPECT_TRUE(Read().in_initial_network);
-  machine_.Remove("/proc/sys/net/core");
-  const MachineFacts facts = Read();
-  EXPECT_FALSE(facts.in_initial_network);
-  EXPECT_FALSE(facts.receive_buffer_limit.has_value());
-}
-
-TEST_F(MachineFactsTest, AMachineThatTellsNothingHasNothing) {
-  FakeMachine empty;
-  const MachineFacts facts = ReadMachine(empty.files());
-  EXPECT_FALSE(facts.verbs_loaded);
-  EXPECT_FALSE(facts.locks_without_limit);
-  EXPECT_EQ(facts.lock_limit, 0u);
-  EXPECT_TRUE(facts.nodes.empty());
+TEST(MachineFactsTest, EachFactIsReadFromItsFile) {
+  const FactsRow rows[] = {
+      {"both limits on locked memory", [](Machine& m) { m.PutLockLimit("8388608", "unlimited"); },
+       [](const Facts& f) { return f.lock_limit == 8388608 && f.lock_limit_hard == kUnlimited; }},
+      {"the hard limit of descriptors", [](Machine&) {},
+       [](const Facts& f) { return f.descriptor_limit_hard == 20000; }},
+      {"no limits shown", [](Machine& m) { m.Put("/proc/self/limits", ""); },
+       [](const Facts& f) { return f.descriptor_limit_hard == 0 && f.lock_limit == 0; }},
+      {"no capabilities", [](Machine&) {},
+       [](const Facts& f) { return !f.locks_without_limit && !f.exceeds_buffer_limit; }},
+      {"CAP_IPC_LOCK", [](Machine& m) { m.Put("/proc/self/status", "CapEff:\t0000000000004000"); },
+       [](const Facts& f) { return f.locks_without_limit && !f.exceeds_buffer_limit; }},
+      {"CAP_IPC_LOCK in a user namespace",
+       [](Machine& m) {
+         m.Put("/proc/self/status", "CapEff:\t000001ffffffffff");
+         m.Put("/proc/self/uid_map", "         0       1000          1");
+       },
+       [](const Facts& f) { return !f.locks_without_limit; }},
+      {"CAP_NET_ADMIN", [](Machine& m) { m.Put("/proc/self/status", "CapEff:\t0000000000001000"); },
+       [](const Facts& f) { return f.exceeds_buffer_limit && !f.locks_without_limit; }},
+      {"promised huge pages are not free",
+       [](Machine& m) {
+         m.Put("/proc/meminfo", "HugePages_Total: 100\nHugePages_Free: 90\nHugePages_Rsvd: 30\nHugepagesize: 2048 kB");
+       },
+       [](const Facts& f) {
+         return f.huge_pages == 100 && f.huge_pages_free == 60 && f.huge_page_size == 2048 * 1024;
+       }},
+      {"modules that are loaded", [](Machine&) {}, [](const Facts& f) { return f.verbs_loaded && f.cm_loaded; }},
+      {"no rdma_ucm", [](Machine& m) { m.Remove("/sys/class/misc"); },
+       [](const Facts& f) { return f.verbs_loaded && !f.cm_loaded; }},
+      {"no ib_uverbs", [](Machine& m) { m.Remove("/sys/class/infiniband_verbs"); },
+       [](const Facts& f) { return !f.verbs_loaded; }},
+      {"Soft-RoCE of another kernel",
+       [](Machine& m) { m.Put("/lib/modules/5.10.0/kernel/drivers/infiniband/sw/rxe/rdma_rxe.ko", ""); },
+       [](const Facts& f) { return !f.has_soft_roce; }},
+      {"Soft-RoCE of this kernel",
+       [](Machine& m) { m.Put("/lib/modules/6.1.0-56-amd64/kernel/drivers/infiniband/sw/rxe/rdma_rxe.ko", ""); },
+       [](const Facts& f) { return f.has_soft_roce; }},
+      {"files of verbs and of the manager alone",
+       [](Machine& m) {
+         m.Put("/dev/infiniband/uverbs0", "");
+         m.Put("/sys/class/infiniband_verbs/uverbs0/ibdev", "mlx5_2");
+         m.Put("/dev/infiniband/umad0", "");
+       },
+       [](const Facts& f) {
+         return f.nodes.size() == 2 && f.nodes[0].name == "rdma_cm" && f.nodes[0].device.empty() &&
+                f.nodes[1].name == "uverbs0" && f.nodes[1].may_open && f.nodes[1].device == "mlx5_2";
+       }},
+      {"cards by vendor and class, plain Ethernet not",
+       [](Machine& m) {
+         m.Put("/sys/bus/pci/devices/0000:3b:00.0/vendor", "0x15b3");
+         m.Put("/sys/bus/pci/devices/0000:3b:00.0/class", "0x020000");
+         m.Put("/sys/bus/pci/devices/0000:00:1f.0/vendor", "0x8086");
+         m.Put("/sys/bus/pci/devices/0000:00:1f.0/class", "0x020000");
+       },
+       [](const Facts& f) {
+         return f.cards == std::vector<std::string>{"mlx5_ib (mlx4_ib for ConnectX-3) for 0000:3b:00.0"};
+       }},
+      {"no container", [](Machine&) {}, [](const Facts& f) { return f.container.empty(); }},
+      {"a container's control group",
+       [](Machine& m) { m.Put("/proc/self/cgroup", "0::/system.slice/docker-0123.scope"); },
+       [](const Facts& f) { return f.container == "a container"; }},
+      {"Docker's mark", [](Machine& m) { m.Put("/.dockerenv", ""); },
+       [](const Facts& f) { return f.container == "a Docker container"; }},
+      {"the first network namespace", [](Machine&) {},
+       [](const Facts& f) { return f.in_initial_network && f.receive_buffer_limit == 16777216; }},
+      {"another network namespace", [](Machine& m) { m.Remove("/proc/sys/net/core"); },
+       [](const Facts& f) { return !f.in_initial_network && !f.receive_buffer_limit.has_value(); }},
+      {"nothing at all", [](Machine& m) { m.Remove("/proc"), m.Remove("/sys"), m.Remove("/dev"); },
+       [](const Facts& f) { return !f.verbs_loaded && f.lock_limit == 0 && f.nodes.empty(); }},
+  };
+  for (const FactsRow& row : rows) {
+    Machine machine;
+    machine.BeHealthy();
+    row.change(machine);
+    EXPECT_TRUE(row.holds(ReadMachine(machine.files()))) << row.what;
+  }
 }
 
 }  // namespace

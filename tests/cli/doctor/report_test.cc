@@ -14,11 +14,11 @@ using nlohmann::json;
 Report HealthyReport() {
   Report report;
   report.store = 512 << 20;
-  report.machine = {Ok("modules", "all are loaded"), NotApplicable("huge pages", "none reserved")};
+  report.machine = {Named("modules", Ok("all are loaded")), Named("huge pages", NotApplicable("none reserved"))};
   DeviceReport device;
   device.name = "ibv:rxe0";
   device.about = "rdma_rxe on v0";
-  device.findings = {Ok("link", "up"), Ok("gid", "index 1")};
+  device.findings = {Named("link", Ok("up")), Named("gid", Ok("index 1"))};
   device.gids = {{0, "fe80::1", "RoCE v2", "v0", false, "link-local IPv6: IPv4 comes first"},
                  {1, "10.0.0.1", "RoCE v2", "v0", true, "RoCE v2, IPv4, net device v0 is up"}};
   report.devices = {device};
@@ -28,7 +28,7 @@ Report HealthyReport() {
 DeviceReport Phantom() {
   DeviceReport device;
   device.name = "ibv:rxe1";
-  device.findings = {Failed("use", "'open' never returned", "remove it")};
+  device.findings = {Named("use", Failed("'open' never returned", "remove it"))};
   return device;
 }
 
@@ -68,7 +68,7 @@ TEST(ReportTest, OnlyPhantomsOrNoDevicesDoNotWork) {
 
 TEST(ReportTest, AFailureOfTheMachineCountsWhateverTheDevices) {
   Report report = HealthyReport();
-  report.machine.push_back(Failed("memlock", "8 MiB", "more"));
+  report.machine.push_back(Named("memlock", Failed("8 MiB", "more")));
   EXPECT_FALSE(Works(report));
   EXPECT_TRUE(absl::StrContains(FormatReport(report), "it does not work: see what failed"));
 }
@@ -76,9 +76,9 @@ TEST(ReportTest, AFailureOfTheMachineCountsWhateverTheDevices) {
 TEST(ReportTest, AFailureWithThePeerCountsToo) {
   Report report = HealthyReport();
   report.peer = "host2";
-  report.with_peer = {Warning("mtu", "differs", "make them equal")};
+  report.with_peer = {Named("mtu", Warning("differs", "make them equal"))};
   EXPECT_TRUE(Works(report));
-  report.with_peer.push_back(Failed("connection", "none", "firewall"));
+  report.with_peer.push_back(Named("connection", Failed("none", "firewall")));
   EXPECT_FALSE(Works(report));
   EXPECT_TRUE(absl::StrContains(FormatReport(report), "it does not work with host2"));
 }
@@ -105,7 +105,7 @@ TEST(ReportTest, LongSentencesAreWrappedUnderTheirColumn) {
   Report report;
   std::string seen, advice;
   for (int word = 0; word < 60; ++word) seen += "seen ", advice += "advice ";
-  report.machine = {Failed("memlock", seen, advice)};
+  report.machine = {Named("memlock", Failed(seen, advice))};
   const std::string text = FormatReport(report);
   for (const absl::string_view line : absl::StrSplit(text, '\n')) EXPECT_LE(line.size(), 114u) << line;
   EXPECT_TRUE(absl::StrContains(text, "\n                          seen seen"));
@@ -139,7 +139,7 @@ TEST(ReportTest, JsonOfAMachineThatDoesNotWorkNamesNoDevice) {
 
 TEST(ReportTest, WhatIsNoTextInAProvidersWordsDoesNotBreakJson) {
   Report report = HealthyReport();
-  report.machine.push_back(Ok("modules", "\xff\xfe"));
+  report.machine.push_back(Named("modules", Ok("\xff\xfe")));
   EXPECT_TRUE(json::accept(ReportToJson(report)));
 }
 
