@@ -27,7 +27,7 @@ class AsyncEvents final {
     pipe_->Write(&event);
   }
 
-  // Returns how many events of a leaving object the program has read.
+  // Must be called when the object goes. Returns how many of its events the program has read.
   uint32_t Retire(uint64_t element) { return pipe_->Retire(element); }
 
   int TakeReadEnd() { return pipe_->TakeReadEnd(); }

@@ -1,8 +1,8 @@
 // A wait in which a program's thread may be cancelled (pthread_cancel(3)).
 //
-// The system's libgcc unwinds a cancelled thread, and cannot run destructors of a shared object
-// with its own C++ runtime. So a thread sleeps in C, with nothing to clean up; `abandon` takes back
-// what the wait has taken.
+// The C library unwinds a cancelled thread with the system's libgcc, which cannot run destructors
+// of a shared object that has a C++ runtime of its own. So a thread sleeps in a function of C, and
+// no frame on the way to it has anything to clean up: `abandon` takes back what the wait has taken.
 //
 // Thread rule: any thread.
 #pragma once
@@ -17,7 +17,7 @@ extern "C" {
 
 enum { TOKAMAK_SLEEP_DESCRIPTORS = 3 };
 
-// Until a descriptor is ready, an unblocked signal, or the time is over.
+// One sleep, until one of the descriptors is ready, an unblocked signal comes, or the time is over.
 struct tokamak_sleep {
   struct pollfd descriptors[TOKAMAK_SLEEP_DESCRIPTORS];
   nfds_t count;
@@ -28,10 +28,10 @@ struct tokamak_sleep {
 
 struct tokamak_wait {
   void* self;
-  // Works between two sleeps. Returns nonzero to sleep as described. Cancellation is disabled;
-  // throws nothing.
+  // Works between two sleeps. Returns nonzero to sleep as described. Runs with cancellation
+  // disabled; must not throw.
   int (*step)(void* self, struct tokamak_sleep* sleep);
-  // Runs instead of the next step of a cancelled thread. Throws nothing.
+  // Runs instead of the next step when the thread is cancelled. Must not throw.
   void (*abandon)(void* self);
   int cancel_state;  // the program's, restored in sleeps
 };

@@ -52,7 +52,8 @@ bool OpcodeOf(uint32_t number, Opcode* opcode) {
   }
 }
 
-// Here a peer first needs a processor: short timeouts are quadrupled, as a device may (9.7.6.1.3).
+// A device answers whatever its program does; here the peer has to get a processor first. So short
+// time-outs are quadrupled: a time-out may be noticed as late as that (9.7.6.1.3).
 uint8_t PatientTimeoutCode(uint8_t code) {
   constexpr uint8_t kPatient = 16;  // 268 ms
   if (code == 0) return kLongestTimeout;

@@ -14,7 +14,7 @@ constexpr size_t kBatch = 4096;  // bytes, a multiple of every event's size
 
 }  // namespace
 
-// The program decides whether its end blocks; ours is another description.
+// The program decides whether its end blocks; ours is another description of the same pipe.
 std::unique_ptr<EventPipe> EventPipe::Make(size_t event_size) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return nullptr;
@@ -44,7 +44,7 @@ void EventPipe::Write(const void* event) {
   Flush();
 }
 
-// Writes up to PIPE_BUF bytes are whole or fail.
+// A write of at most PIPE_BUF bytes is whole or fails.
 void EventPipe::Flush() {
   size_t done = 0;
   while (done < waiting_.size() &&

@@ -1,8 +1,8 @@
 // EventPipe is a descriptor from which a program reads events: those of a completion channel, or a
 // device's asynchronous ones.
 //
-// The answer to destroying an event's subject has the number of its events read. So an event names
-// its subject, and Retire takes back the unread ones.
+// When an event's subject is destroyed, the answer has the number of its events that the program
+// has read. So an event names its subject, and Retire takes back the unread ones.
 //
 // Thread rule: one lock's. The program reads in threads of its own.
 #pragma once
@@ -22,17 +22,18 @@ class EventPipe final {
  public:
   using Subject = uint64_t;
 
-  // Events have `event_size` bytes. Null: no descriptor.
+  // Events have `event_size` bytes. Null: the process can have no more descriptors.
   static std::unique_ptr<EventPipe> Make(size_t event_size);
 
-  // Returns it once; the program closes it.
+  // Hands over the program's end, once; the program closes it.
   int TakeReadEnd() { return program_.Release(); }
 
-  // Queues an event, which begins with its subject; a full pipe takes it at a later Write or Flush.
+  // Queues an event, which begins with its subject; if the pipe is full, it follows at a later
+  // Write or Flush.
   void Write(const void* event);
   void Flush();
 
-  // Takes back unread events. Returns how many were read.
+  // Takes back the unread events of `subject`. Returns how many were read.
   uint32_t Retire(Subject subject);
 
  private:

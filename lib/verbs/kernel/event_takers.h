@@ -1,9 +1,9 @@
 // EventTakers knows which threads have got an event of a channel of rdma_cm and have not asked for
 // the next one yet.
 //
-// Linux sleeps when an id is destroyed; meanwhile a thread with its last event asks for the next
-// one, before the program closes the channel. So destroying an id waits for these here, but not for
-// ended or late ones.
+// Linux sleeps when an id is destroyed. Meanwhile a thread that has just got the id's last event
+// asks for the next one, before the program closes the channel. So a thread that destroys an id
+// waits for such threads here, but not for those that have ended or stay away for long.
 //
 // Thread rule: any thread.
 #pragma once
@@ -20,14 +20,14 @@ namespace tokamak::verbs::kernel {
 
 class EventTakers final {
  public:
-  // `longest`: the wait for a thread that does not ask.
+  // `longest`: the longest wait for a thread that does not ask.
   explicit EventTakers(std::chrono::milliseconds longest) : longest_(longest) {}
 
-  // This thread asks for an event; gets one.
+  // This thread asks for an event of the channel; gets one.
   void Asks(int channel);
   void IsTold(int channel);
 
-  // Returns once other threads with an event have asked again.
+  // Returns once all other threads that got an event of the channel have asked again.
   void AwaitOthers(int channel);
 
   void Forget(int channel);

@@ -30,12 +30,14 @@ namespace {
 // Longest wait for an event thread that stays away.
 constexpr std::chrono::milliseconds kComesBack(10);
 
-// A wait on a closed descriptor ends with the process, as in a kernel.
+// A thread that waits for an event when its descriptor is closed gets no answer, as from a kernel:
+// it ends with the process.
 [[noreturn]] void WaitForTheEnd() {
   for (;;) pause();
 }
 
-// Too short commands are refused later.
+// Returns the number of a command to the connection manager. One that is too short is refused
+// later.
 uint32_t NumberOf(const void* buffer, size_t size) {
   rdma_ucm_cmd_hdr header{};
   if (size >= sizeof(header)) std::memcpy(&header, buffer, sizeof(header));
@@ -122,7 +124,7 @@ absl::Status Kernel::MakeDevice(size_t index) {
   device_options.seed = os::SecretSeed();
   ProgramPages::TakeFaults();
   device_options.host_memory = &program_pages_;
-  // A full ring reports itself, and harms nobody else.
+  // A full ring reports that itself, and no other user's packets suffer.
   if (options_.shared_memory) device_options.congestion = soft::CongestionControl::kNone;
   auto nic = soft::OpenSoftDevice(loop_, *fabric, trace_, device_options);
   if (!nic.ok()) return nic.status();
@@ -232,7 +234,8 @@ int Kernel::RunHeld(int descriptor, const Command& command) {
   return context == contexts_.end() ? EIO : context->second->Execute(command);
 }
 
-// Only asking for an event may wait, also on a channel closed meanwhile.
+// Only asking for an event may wait. A thread that asked before the channel was closed keeps
+// waiting.
 int Kernel::WriteToManager(int descriptor, const void* buffer, size_t size) {
   const bool asks = AsksForEvent(buffer, size);
   int error = RunManager(descriptor, buffer, size, /*asks_first=*/asks);

@@ -43,30 +43,33 @@ class Kernel final {
  public:
   static std::vector<Identity> IdentitiesOf(const Options& options);
 
-  // `identities`: IdentitiesOf(options).
+  // `identities` are IdentitiesOf(options).
   Kernel(const Options& options, std::vector<Identity> identities);
   ~Kernel();
 
-  // Opens a device. EADDRINUSE, ENODEV and others: no network, see trouble().
+  // Opens the device of that index for the program. EADDRINUSE, ENODEV and others: it has no
+  // network; trouble() has the reason.
   int OpenDevice(size_t index, int* descriptor);
 
-  // Opens all devices too, since an address may lead to any.
+  // Opens a channel of the connection manager, and all devices, since an address may lead to any.
   int OpenManager(int* descriptor);
 
-  // Returns 0 for other descriptors.
+  // Returns the index of an opened device; 0 if the descriptor is none.
   size_t DeviceOf(int descriptor);
 
-  // Sets the callback for channels that commands make.
+  // Sets the callback for each channel's descriptor that a command makes.
   void set_on_channel(std::function<void(int descriptor)> on_channel) { on_channel_ = std::move(on_channel); }
 
   // Sets the callback for lines to the user (Options::explain, Options::counters).
   void set_on_line(std::function<void(const std::string& line)> on_line) { on_line_ = std::move(on_line); }
 
-  // Returns 0 if there is no such queue.
+  // Returns the number of completions that the program has not taken from a queue; 0 if there is no
+  // such queue.
   uint32_t CompletionsIn(int descriptor, uint32_t handle);
 
-  // Executes commands to descriptors of OpenDevice or OpenManager. Asking for an event may wait;
-  // the thread may be cancelled there, so callers have nothing to clean up (cancellable_sleep.h).
+  // Carries out a command that the program wrote to a descriptor of OpenDevice or OpenManager.
+  // Asking for an event may wait; the thread may be cancelled there, so callers must have nothing
+  // to clean up (cancellable_sleep.h).
   int Write(int descriptor, const void* buffer, size_t size);
   int WriteToManager(int descriptor, const void* buffer, size_t size);
 
@@ -75,17 +78,17 @@ class Kernel final {
   // The program's poll was empty.
   void Poll();
 
-  // Serves the network in place of the program's wait. Returns 0, or EINTR. The thread may be
-  // cancelled, as in WriteToManager.
+  // Serves the network until there is something to read, in place of the program's wait for a
+  // channel. Returns 0, or EINTR. The thread may be cancelled, as in Write.
   int WaitForEvent(int descriptor);
 
-  // Closes everything for good.
+  // The process ends: closes everything, and refuses to open more.
   void Depart();
 
-  // Returns whether others find this process by it.
+  // True if a socket is one of our devices', by which others find this process.
   bool IsPort(int socket) const;
 
-  // Why a device could not be opened, in a line.
+  // The reason why a device could not be opened, in a line.
   const std::string& trouble() const { return trouble_; }
 
  private:

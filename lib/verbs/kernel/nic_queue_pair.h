@@ -1,5 +1,5 @@
 // NicQueuePair is a program's queue pair as the NIC sees it, connected or of datagrams. Requests
-// come as in its ring, attributes as it set them.
+// come as they stand in the program's ring, attributes as the program set them.
 //
 // Errors are errno values, 0 is success. Thread rule: one lock's.
 #pragma once
@@ -39,7 +39,7 @@ class NicQueuePair {
   virtual uint32_t number() const = 0;
   virtual QueuePairState state() const = 0;
 
-  // `set`: all set so far.
+  // `set`: all that the program has set so far.
   virtual absl::Status Modify(QueuePairState to, const ib_uverbs_modify_qp& set) = 0;
 
   enum class Added : uint8_t {
@@ -48,11 +48,12 @@ class NicQueuePair {
     kRefused,  // no device takes it
   };
 
-  // Adds to the batch, which has room. `sges` and their memory stay until PostBatch.
+  // Adds a request, which completes with `id`, to the batch, which must have room. `sges` and their
+  // memory must stay until PostBatch.
   virtual Added Add(uint64_t id, const rxe_send_wr& request, SendFlags flags, absl::Span<const Sge> sges) = 0;
   virtual size_t batched() const = 0;
 
-  // Empties the batch.
+  // Posts the batch, which is empty afterwards.
   virtual PostResult PostBatch() = 0;
   virtual PostResult PostReceive(absl::Span<const ReceiveRequest> requests) = 0;
 
@@ -61,7 +62,8 @@ class NicQueuePair {
   virtual int Detach(const Address& group) = 0;
 };
 
-// `objects`, with windows, regions and address handles, outlives the queue pair.
+// `objects` has the windows, regions and address handles that requests name; it outlives the queue
+// pair.
 int MakeConnectedQueuePair(UserDevice& device, DomainObject& domain, const ObjectTable& objects,
                            const NicQueuePairOptions& options, std::unique_ptr<NicQueuePair>* made);
 int MakeDatagramQueuePair(UserDevice& device, DomainObject& domain, const ObjectTable& objects,

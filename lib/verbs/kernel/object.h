@@ -22,7 +22,7 @@ struct Object {
 
   const ObjectKind kind;
   uint32_t handle = 0;
-  uint32_t users = 0;  // objects made of it, to be destroyed before it
+  uint32_t users = 0;  // objects made of this one; while there are any it cannot be destroyed
 };
 
 class Use final {
@@ -53,10 +53,10 @@ struct RegionObject final : Object {
       : Object(kKind), use(std::make_unique<Use>(&of)), domain(&of), region(std::move(made)) {}
 
   std::unique_ptr<Use> use;  // of its domain
-  DomainObject* domain;      // the program may change it
+  DomainObject* domain;      // another one, once the program has changed it
   const std::unique_ptr<MemoryRegion> region;
   uint32_t access = 0;  // as the program gave it
-  uint64_t base = 0;    // its first byte's address
+  uint64_t base = 0;    // address of the first byte, in requests
 };
 
 struct WindowObject final : Object {

@@ -16,12 +16,12 @@ namespace tokamak::verbs::kernel {
 
 class ObjectTable final {
  public:
-  // The most of one opened device.
+  // The most objects of one opened device.
   static constexpr size_t kMaxObjects = size_t{1} << 20;
 
   ~ObjectTable() { Clear(); }
 
-  // Null: too many.
+  // Adds an object, and returns it with its handle; null if there are too many.
   template <typename T>
   T* Add(std::unique_ptr<T> object) {
     if (objects_.size() >= kMaxObjects) return nullptr;
@@ -31,14 +31,14 @@ class ObjectTable final {
     return added;
   }
 
-  // Null: no such T.
+  // Null if `handle` names no object, or not a T.
   template <typename T>
   T* Find(uint32_t handle) const {
     const auto found = objects_.find(handle);
     return found == objects_.end() || found->second->kind != T::kKind ? nullptr : static_cast<T*>(found->second.get());
   }
 
-  // Visits all; returns the first or null.
+  // Returns the first T that `is` accepts, or null; visits all objects.
   template <typename T, typename Predicate>
   T* FindIf(Predicate is) const {
     for (const auto& [handle, object] : objects_) {

@@ -18,7 +18,8 @@
 namespace tokamak::verbs::kernel {
 namespace {
 
-// Blocks all but a thread's own signals until the sleep, so that an earlier one still ends it.
+// Blocks signals, except those that a thread raises itself, until the sleep, which they end: so
+// none is missed that comes before it.
 void LetSignalsWait(sigset_t* before) {
   sigset_t most;
   sigfillset(&most);
@@ -48,7 +49,8 @@ constexpr base::Duration kLong = base::Seconds(3600);
 
 }  // namespace
 
-// Gives back what it takes by itself: no destructor may run, see cancellable_sleep.h.
+// One call of WaitReadable, in steps between which its thread sleeps. It must give back by itself
+// what it takes, as no destructor may run: see cancellable_sleep.h.
 class Progress::Wait final {
  public:
   Wait(Progress& progress, int descriptor) : progress_(progress), descriptor_(descriptor) {}
@@ -120,14 +122,14 @@ bool Progress::RunRounds(int most) {
   return true;
 }
 
-// Before the caller leaves the loop.
+// Does what is due, and announces that the caller is about to leave the loop.
 base::Duration Progress::Settle(Waits waits) {
   RunRounds(kMostRounds);
   return Announce(waits);
 }
 
 // Returns how long there is nothing to do. Wakes a thread that sleeps for longer: a timer was set
-// since. Peers need to wake us only for a waiting thread.
+// since. Peers need to wake us only if a thread waits, or will.
 base::Duration Progress::Announce(Waits waits) {
   bool more = false;
   if (waits == Waits::kWill || mode_ == Mode::kWatching || waiter_) {
@@ -250,7 +252,7 @@ void Progress::LeaveLoop() {
   if (mode_ == Mode::kResting) WakeThread();
 }
 
-// By what it has seen since.
+// Decides what the thread does next, by what it has seen since it last asked.
 Progress::Mode Progress::NextMode() {
   const uint64_t polls = polls_.load(std::memory_order_relaxed);
   const bool polled = polls - std::min(polls, polls_seen_) >= kBusyPolls;
@@ -261,7 +263,8 @@ Progress::Mode Progress::NextMode() {
   return polled || waited || waiter_ ? Mode::kStandby : Mode::kWatching;
 }
 
-// A busy network would wake it at once.
+// Looks a little longer at a network that was busy at the last look: it would wake a sleeper at
+// once.
 void Progress::SpinABit() {
   const uint64_t waits = waits_;
   const uint64_t polls = polls_.load(std::memory_order_relaxed);

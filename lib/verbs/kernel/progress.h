@@ -4,14 +4,16 @@
 // The holder of the one lock runs the one loop. So a program's command is done before its call
 // returns, an empty poll looks at the network itself, and a packet wakes the thread that sleeps for
 // its event. After a short wait a thread spins for kSpin before it sleeps, like Linux's
-// net.core.busy_read: waking takes longer than most answers. The own thread is a stand-in:
+// net.core.busy_read: waking takes longer than most answers. The thread of its own is a stand-in,
+// and keeps away while others do its work:
 //
 //   watching   waits for the loop's descriptor and does what comes
 //   standby    the program polls, or waits for the loop itself: looks every kGrace whether it still
 //              does, and watches when not
 //   resting    one thread of the program has waited for longer than kGrace, and sees to everything
 //
-// Only a program's thread that waits here can be cancelled (pthread_cancel(3)): no lock is left.
+// A program may cancel a thread of its own (pthread_cancel(3)) that waits here, and nowhere else:
+// no lock is left held.
 //
 // Thread rule: any thread.
 #pragma once
@@ -32,14 +34,14 @@ namespace tokamak::verbs::kernel {
 
 class Progress final {
  public:
-  // Longest time unwatched after a program's last poll.
+  // The longest time for which the network goes unwatched after a program has stopped polling.
   static constexpr base::Duration kGrace = base::Milliseconds(1);
 
-  // `loop` is used under the lock; `before_round` runs before its rounds.
+  // `loop` is used under the lock alone; `before_round` runs before each of its rounds.
   Progress(os::EpollLoop& loop, std::function<void()> before_round);
   ~Progress();
 
-  // Its end does all that became due.
+  // Holds the lock; its end does all that became due.
   class ABSL_SCOPED_LOCKABLE Hold final {
    public:
     explicit Hold(Progress& progress) ABSL_EXCLUSIVE_LOCK_FUNCTION(progress.mutex_) : progress_(progress) {
@@ -59,8 +61,8 @@ class Progress final {
     Progress& progress_;
   };
 
-  // For a queue pair's requests, which have left at its end. Arrivals are left to polls, or the
-  // thread: looking costs a system call.
+  // Holds the lock while a queue pair gets requests, which have left at its end. Arrivals are left
+  // to the program's polls, or to the thread, since looking costs a system call.
   class ABSL_SCOPED_LOCKABLE Doorbell final {
    public:
     explicit Doorbell(Progress& progress) ABSL_EXCLUSIVE_LOCK_FUNCTION(progress.mutex_) : progress_(progress) {
@@ -79,14 +81,14 @@ class Progress final {
     Progress& progress_;
   };
 
-  // Looks at the network, unless another thread does.
+  // A program's poll was empty: looks at the network, unless another thread is at it.
   void Poll();
 
-  // Expects a sleep elsewhere after polling here.
+  // The program is about to sleep elsewhere, after polling here.
   void ExpectSleep();
 
-  // Serves the network until `descriptor` is readable. Returns 0, or EINTR. Cancellable callers
-  // have nothing to clean up, see cancellable_sleep.h.
+  // Serves the network until `descriptor` is readable. Returns 0, or EINTR. Callers whose thread
+  // may be cancelled must have nothing to clean up, see cancellable_sleep.h.
   int WaitReadable(int descriptor);
 
   // Ends the thread; calls still do their own work.
@@ -95,19 +97,20 @@ class Progress final {
  private:
   class Wait;
 
-  // In kGrace, or between two packets; below, a program may sleep.
+  // Polls in kGrace, or between two packets; below that a program may be sleeping.
   static constexpr uint64_t kBusyPolls = 32;
   // Polls that one call counts as.
   static constexpr uint64_t kPollsPerCall = 4;
-  // Empty ones in a row before another process, perhaps the sender, gets the processor.
+  // Empty polls in a row after which another process gets the processor: its packet may be the
+  // awaited one.
   static constexpr uint32_t kPollsPerYield = 8;
-  // The thread's after an arrival, letting others run.
+  // How long the thread looks on after an arrival, while it lets others run.
   static constexpr base::Duration kThreadSpin = base::Microseconds(20);
-  // A program's thread's, if its last wait was at most kShortWait: it may be as short as kSpin
-  // without a wake-up.
+  // The same for a program's thread before it sleeps, if its last wait was at most kShortWait: such
+  // a wait may be as short as kSpin when no thread has to be woken.
   static constexpr base::Duration kSpin = base::Microseconds(50);
   static constexpr base::Duration kShortWait = base::Microseconds(100);
-  // Rounds that one caller runs for others.
+  // The most rounds that one caller runs for others.
   static constexpr int kMostRounds = 64;
 
   enum class Mode : uint8_t { kAtWork, kWatching, kStandby, kResting };
@@ -129,20 +132,20 @@ class Progress final {
   os::EpollLoop& loop_ ABSL_GUARDED_BY(mutex_);
   const std::function<void()> before_round_;
   const os::FileDescriptor control_;         // wakes the thread
-  const os::FileDescriptor waiter_control_;  // wakes a program's thread at the loop
+  const os::FileDescriptor waiter_control_;  // wakes a program's thread that waits for the loop
   base::Mutex mutex_;
   std::atomic<uint64_t> polls_{0};
   std::atomic<uint32_t> empty_polls_{0};  // in a row
   std::atomic<bool> stopping_{false};
   Mode mode_ ABSL_GUARDED_BY(mutex_) = Mode::kAtWork;
   base::Time watches_until_ ABSL_GUARDED_BY(mutex_);  // when watching
-  bool waiter_ ABSL_GUARDED_BY(mutex_) = false;       // a program's thread is at the loop
+  bool waiter_ ABSL_GUARDED_BY(mutex_) = false;       // true if a program's thread waits for the loop
   base::Time waits_until_ ABSL_GUARDED_BY(mutex_);    // its end
-  base::Duration last_wait_ ABSL_GUARDED_BY(mutex_);  // of a program's thread
+  base::Duration last_wait_ ABSL_GUARDED_BY(mutex_);  // length of a program's thread's last wait
   uint64_t waits_ ABSL_GUARDED_BY(mutex_) = 0;        // such threads' comings and goings
   uint64_t polls_seen_ ABSL_GUARDED_BY(mutex_) = 0;   // by the thread
   uint64_t waits_seen_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool worked_ ABSL_GUARDED_BY(mutex_) = false;  // the thread's last look found work
+  bool worked_ ABSL_GUARDED_BY(mutex_) = false;  // true if the thread's last look found work
   std::thread thread_;
 };
 

@@ -49,7 +49,7 @@ void AddDevice(const Identity& device, std::map<std::string, std::string>* tree)
   (*tree)[port + "cap_mask"] = "0x04010000";
 }
 
-// Longer than making it takes, or than a program that found the name taken runs.
+// Longer than making the folder takes, or than a program runs that found the name taken.
 constexpr time_t kLeftOver = 24 * 3600;  // seconds
 
 // FNV-1a.
@@ -82,7 +82,7 @@ bool Holds(const std::string& path, const std::string& content) {
          found.compare(0, content.size(), content) == 0;
 }
 
-// Writes atomically.
+// Writes below `folder`. Other processes see the whole file or none.
 bool WriteFile(const std::string& folder, const std::string& path, const std::string& content) {
   std::string aside = folder + "/XXXXXX";
   const os::FileDescriptor file(mkostemp(aside.data(), O_CLOEXEC));
@@ -97,7 +97,7 @@ int RemoveEntry(const char* path, const struct stat*, int, FTW*) { return remove
 
 void RemoveFolder(const std::string& path) { nftw(path.c_str(), RemoveEntry, 8, FTW_DEPTH | FTW_PHYS); }
 
-// Returns whether it is ours, and only ours to write.
+// Returns whether `folder` is ours, and only ours to write.
 bool IsOwn(const std::string& folder) {
   struct stat found {};
   return lstat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == geteuid() &&
@@ -129,13 +129,13 @@ os::FileDescriptor OpenFolder(const std::string& path) {
   return aside.valid() ? std::move(aside) : std::move(folder);
 }
 
-// Without locks, folders are kept.
+// A file system without locks keeps its folders.
 void Lock(const os::FileDescriptor& folder) {
   while (flock(folder.get(), LOCK_SH) != 0 && errno == EINTR) {
   }
 }
 
-// Bounds tries beside processes that make and remove it.
+// Bounds the tries beside processes that begin and end at once, and make and remove the folder.
 constexpr int kMostTries = 100;
 
 }  // namespace
@@ -154,7 +154,8 @@ absl::StatusOr<std::unique_ptr<SysfsTree>> SysfsTree::Open(const std::string& pa
   return tree;
 }
 
-// kNotFound: cannot be shared. kUnavailable: its last user has just removed it.
+// Shares an existing folder. kNotFound: none can be shared. kUnavailable: its last user has just
+// removed it.
 absl::StatusOr<std::unique_ptr<SysfsTree>> SysfsTree::Share(const std::string& path, const Files& files) {
   if (!IsOwn(path)) return absl::NotFoundError(path);
   os::FileDescriptor folder = OpenFolder(path);
@@ -166,7 +167,7 @@ absl::StatusOr<std::unique_ptr<SysfsTree>> SysfsTree::Share(const std::string& p
   return tree;
 }
 
-// Makes it aside, then moves it. kUnavailable: another process was faster.
+// Makes a new folder aside, then moves it into place. kUnavailable: another process was faster.
 absl::StatusOr<std::unique_ptr<SysfsTree>> SysfsTree::Make(const std::string& path, const Files& files) {
   std::string aside = path + ".XXXXXX";
   if (mkdtemp(aside.data()) == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat("make ", aside));
@@ -184,7 +185,7 @@ absl::StatusOr<std::unique_ptr<SysfsTree>> SysfsTree::Make(const std::string& pa
   return tree;
 }
 
-// Who waits for the lock finds the folder gone.
+// A process that waits for the lock meanwhile finds the folder gone.
 SysfsTree::~SysfsTree() {
   if (flock(folder_.get(), LOCK_EX | LOCK_NB) != 0 || !IsStillAt(path_)) return;
   const std::string gone = absl::StrCat(path_, ".gone", getpid());

@@ -2,9 +2,10 @@
 // ordinary files: class/infiniband, class/infiniband_verbs and class/misc/rdma_cm, as the kernel
 // has them. Beside them is dev/infiniband, for programs that list it.
 //
-// One user's, for all to read, named after its content: processes with the same devices share it,
-// each with a lock (flock(2)) that also keeps away cleaners of temporary files. The last to end
-// removes it; the next completes what a killed one, or somebody else, left.
+// The folder belongs to one user, for all to read, and is named after its content: all processes
+// with the same devices share one. Each holds a lock on it (flock(2)), which also keeps away
+// cleaners of temporary files that respect locks. The last process to end removes it; the next one
+// completes what a killed one left incomplete, or somebody else removed.
 //
 // Thread rule: none, except for whole paths, which are any thread's.
 #pragma once
@@ -29,7 +30,7 @@ constexpr unsigned kFirstUverbsMinor = 192;
 
 class SysfsTree final {
  public:
-  // Makes or shares it below `parent`. Errors: the file system's.
+  // Makes or shares the folder below `parent`. Errors are the file system's.
   static absl::StatusOr<std::unique_ptr<SysfsTree>> Open(const std::string& parent, absl::Span<const Identity> devices);
   SysfsTree(const SysfsTree&) = delete;
   SysfsTree& operator=(const SysfsTree&) = delete;
@@ -38,7 +39,7 @@ class SysfsTree final {
   // Replaces /sys.
   const std::string& path() const { return path_; }
 
-  // True if there, and this user's: a process may give up its rights.
+  // True if it is still there, and this user's: a process may give up its rights.
   bool is_there() const;
 
   absl::Status Complete() const;

@@ -22,7 +22,7 @@ int UserCompletionQueue::Make(UserDevice& device, RingMemory& memory, uint32_t d
   const uint32_t capacity = ring->capacity();
   made->reset(new UserCompletionQueue(memory, name, std::move(channel), async, std::move(ring)));
   UserCompletionQueue* const self = made->get();
-  // For one round, in which it is drained.
+  // The NIC's queue is drained in each round, so it has to hold only the completions of one.
   absl::StatusOr<std::unique_ptr<CompletionQueue>> queue =
       device.nic().CreateCompletionQueue(device.loop(), capacity + 1, [self] { self->Drain(); });
   if (!queue.ok()) return ErrnoOf(queue.status());

@@ -18,7 +18,7 @@ namespace tokamak::verbs::kernel {
 
 class CompletionOwner {
  public:
-  // Returns false if the program gets no completion.
+  // One of its requests is over. Returns false if the program gets no completion.
   virtual bool Finish(const Completion& completion, ib_uverbs_wc* work_completion) = 0;
 
   virtual void OnQueueLost() = 0;
@@ -31,7 +31,7 @@ class UserCompletionQueue final : public Object {
  public:
   static constexpr ObjectKind kKind = ObjectKind::kCompletionQueue;
 
-  // `name`: the program's, for events; `channel` may be null. ENOMEM.
+  // `name` is the program's, for events; `channel` may be null. Errors: ENOMEM.
   static int Make(UserDevice& device, RingMemory& memory, uint32_t depth, uint64_t name,
                   std::shared_ptr<EventPipe> channel, AsyncEvents& async, std::unique_ptr<UserCompletionQueue>* made);
   ~UserCompletionQueue() override;
@@ -42,19 +42,21 @@ class UserCompletionQueue final : public Object {
   void Add(uint32_t queue_pair, CompletionOwner& owner) { owners_.emplace(queue_pair, &owner); }
   void Remove(uint32_t queue_pair) { owners_.erase(queue_pair); }
 
-  // Arms for the next completion, or solicited one or error.
+  // The next completion, or the next solicited one or error, raises an event.
   void Arm(bool solicited_only);
 
-  // Fills the program's ring.
+  // Moves the NIC's completions so far to the program's ring.
   void Drain();
 
-  // Adds one that is not the NIC's.
+  // Adds a completion that is not the NIC's.
   void Push(const ib_uverbs_wc& work_completion, bool solicited);
 
-  // Keeps the waiting completions. EINVAL: too small for those. ENOMEM.
+  // Makes a ring of another depth, with the waiting completions. EINVAL: it would not hold those.
+  // ENOMEM.
   int Resize(uint32_t depth);
 
-  // Return, at its end, how many events of each kind the program has read.
+  // Must be called when the program destroys the queue. Return how many events of each kind it has
+  // read.
   uint32_t RetireCompletionEvents() { return channel_ != nullptr ? channel_->Retire(name_) : 0; }
   uint32_t RetireAsyncEvents() { return async_.Retire(name_); }
 

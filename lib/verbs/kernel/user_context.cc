@@ -23,7 +23,7 @@ int CheckMemory(const Request& request) {
   return (request.start & kPageMask) == (request.hca_va & kPageMask) ? 0 : EINVAL;
 }
 
-// Returns its address in requests.
+// Returns the address of a region's first byte in requests.
 uint64_t BaseOf(uint64_t hca_va, uint32_t access) { return (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : hca_va; }
 
 int CheckRegion(const ib_uverbs_reg_mr& request) {
@@ -171,7 +171,7 @@ int UserContext::Destroy(const Command& command, uint32_t Request::*handle) {
 template <typename T, typename Retire>
 int UserContext::DestroyCounted(const Command& command, uint32_t handle, Retire retire) {
   T* const object = objects_.Find<T>(handle);
-  if (object == nullptr || object->users > 0) return objects_.Destroy<T>(handle);  // sets the error
+  if (object == nullptr || object->users > 0) return objects_.Destroy<T>(handle);  // the table knows the error
   const auto response = retire(*object);
   objects_.Destroy<T>(handle);
   return command.Put(response);
@@ -256,7 +256,7 @@ int UserContext::RegisterRegion(const Command& command, const ib_uverbs_reg_mr& 
   return PutOrDestroy(command, *made, response);
 }
 
-// Keeps its keys, as the kernel's Soft-RoCE.
+// The region keeps its keys, as with the kernel's Soft-RoCE.
 int UserContext::ReregisterRegion(const Command& command, const ib_uverbs_rereg_mr& request) {
   auto* const region = objects_.Find<RegionObject>(request.mr_handle);
   if (region == nullptr || request.flags == 0) return EINVAL;
@@ -514,7 +514,7 @@ int UserContext::DestroyQueuePair(const Command& command, const ib_uverbs_destro
 
 // ---- Datagrams.
 
-// Providers name it by our number.
+// A provider names the handle, in requests, by our number for it.
 int UserContext::CreateAddress(const Command& command, const ib_uverbs_create_ah& request) {
   auto* const domain = objects_.Find<DomainObject>(request.pd_handle);
   if (domain == nullptr) return EINVAL;
@@ -533,7 +533,7 @@ int UserContext::CreateAddress(const Command& command, const ib_uverbs_create_ah
   return PutOrDestroy(command, *made, response, rxe_create_ah_resp{made->handle, 0});
 }
 
-// ib_uverbs_detach_mcast has the same form.
+// The request to leave a group, ib_uverbs_detach_mcast, has the same form.
 int UserContext::ChangeGroups(const Command& command, const ib_uverbs_attach_mcast& request) {
   auto* const queue_pair = objects_.Find<UserQueuePair>(request.qp_handle);
   if (queue_pair == nullptr) return EINVAL;

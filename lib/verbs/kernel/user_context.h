@@ -1,10 +1,10 @@
 // UserContext is a device that a program has opened: it carries out the commands that the kernel's
 // /dev/infiniband/uverbsN takes by write(), with the checks and the errno values of the kernel.
 //
-// Objects go with their context.
+// Objects that a program made and did not destroy go with its context.
 //
-// Errors are errno values, 0 is success. An answer that cannot be copied to the program (EFAULT)
-// undoes its object. Thread rule: one lock's, except for Prepare.
+// Errors are errno values, 0 is success. If an answer cannot be copied to the program (EFAULT), no
+// object was made. Thread rule: one lock's, except for Prepare.
 #pragma once
 
 #include <rdma/ib_user_verbs.h>
@@ -29,32 +29,35 @@ namespace tokamak::verbs::kernel {
 
 class UserContext final : public PortListener {
  public:
-  // `on_channel` gets each descriptor of events. Null: no memory or descriptors.
+  // `on_channel` gets each descriptor from which the program reads events. Returns null without
+  // memory or descriptors.
   static std::unique_ptr<UserContext> Open(UserDevice& device, std::function<void(int descriptor)> on_channel);
   ~UserContext();
 
-  // Returns one for the program; -1 without one.
+  // Returns the device's descriptor for the program; -1 if the process can have no more.
   int MakeDescriptor() const { return memory_->Duplicate(); }
 
   size_t device_index() const { return device_.identity().index; }
 
-  // Does the slow part: before Execute, from any thread, without the lock.
+  // Does the part of a command that may take long: call it before Execute, from any thread, without
+  // the lock.
   static int Prepare(const Command& command);
 
   int Execute(const Command& command);
 
-  // Executes the one command of the data path.
+  // Rings the doorbell of a queue pair, as Execute does: the one command of the data path.
   int PostSend(uint32_t queue_pair);
 
-  // Returns 0 if there is no such queue.
+  // Returns the number of completions in a queue that the program has not taken; 0 if there is no
+  // such queue.
   uint32_t CompletionsIn(uint32_t handle) const;
 
-  // A channel or another descriptor was closed.
+  // The program has closed a descriptor, of a completion channel or another.
   void OnClosed(int descriptor) { channels_.erase(descriptor); }
 
   void OnPort(bool active) override;
 
-  // A shared receive queue reached its limit.
+  // The NIC reports that a shared receive queue has reached its limit.
   void OnReceiveLimit(const SharedReceiveQueue* queue);
 
  private:
@@ -64,21 +67,21 @@ class UserContext final : public PortListener {
   int ExecuteBasic(const Command& command);
   int ExecuteExtended(const Command& command);
 
-  // Decodes the request for `act`.
+  // Decodes the request of a command, then carries it out by `act`.
   template <typename Request>
   int With(const Command& command, int (UserContext::*act)(const Command&, const Request&));
-  // The same without a response.
+  // The same for a command without a response.
   template <typename Request>
   int With(const Command& command, int (UserContext::*act)(const Request&));
 
-  // `handle` names the T.
+  // Destroys the T that the request names in its member `handle`.
   template <typename T, typename Request>
   int Destroy(const Command& command, uint32_t Request::*handle);
-  // Destroys a T with counted events: `retire` takes back the unread ones, and returns the
-  // response.
+  // Destroys a T whose events are counted: `retire` takes back the unread ones, and returns the
+  // response with the number of those read.
   template <typename T, typename Retire>
   int DestroyCounted(const Command& command, uint32_t handle, Retire retire);
-  // Answers with the object's handle, or destroys it.
+  // Answers with the handle of a new object; if that fails, destroys the object.
   template <typename T, typename... Responses>
   int PutOrDestroy(const Command& command, const T& made, const Responses&... responses);
 
@@ -119,7 +122,7 @@ class UserContext final : public PortListener {
   std::map<int, std::shared_ptr<EventPipe>> channels_;
   std::unique_ptr<DeviceWatch> watch_;
   ObjectTable objects_;
-  std::map<const SharedReceiveQueue*, UserSharedReceives*> limits_;  // limit not reached
+  std::map<const SharedReceiveQueue*, UserSharedReceives*> limits_;  // those with a limit to reach
 };
 
 }  // namespace tokamak::verbs::kernel

@@ -1,8 +1,8 @@
 // UserDevice is a software NIC as the programs of this process see it: an RDMA device with one
 // port, a name, a GUID and one GID, opened any number of times.
 //
-// Queues that programs fill silently (receives are writes to memory) are looked at before the NIC
-// runs.
+// All opened contexts share it. It knows the queues that programs fill silently (receives are
+// posted by writing memory), so that they are looked at before the NIC runs.
 //
 // Thread rule: one lock's, that of the loop's driver.
 #pragma once
@@ -25,7 +25,7 @@ namespace tokamak::verbs::kernel {
 struct Identity {
   uint32_t index = 0;  // uverbsN
   std::string name;    // "rxe_tok0": librxe takes names that begin with "rxe"
-  std::string netdev;  // the address's interface
+  std::string netdev;  // the interface that has the address
   Address address;     // its GID
   uint64_t guid = 0;   // of node and system image
 
@@ -33,10 +33,11 @@ struct Identity {
   std::string GidText() const;
 };
 
-// Derives the GUID, which tells devices apart, from the address alone.
+// Returns the identity of the device at `address`. Peers tell devices apart by the GUID, so that
+// follows from the address alone.
 Identity MakeIdentity(uint32_t index, const Address& address, std::string netdev);
 
-// Looks at what the program may have written.
+// An object that has to look at memory which the program may have written meanwhile.
 class Pulled {
  public:
   virtual void Pull() = 0;
@@ -55,7 +56,8 @@ class PortListener {
 
 class UserDevice final {
  public:
-  // All except `identity` outlive it; `failing` and `neighbours`, or null, are the process's.
+  // All except `identity` outlive it. `failing` and `neighbours`, which may be null, are shared by
+  // all devices of the process.
   UserDevice(Identity identity, soft::SoftDevice& nic, base::EventLoop& loop, FailingRequest& failing,
              Neighbours* neighbours = nullptr);
 

@@ -17,8 +17,8 @@ namespace {
 constexpr uint32_t kPsnMask = 0xffffff;
 constexpr uint8_t kPortOfQueuePair = 1;
 
-// A datagram's IP header (A17.4.5.1), for UCX as by hardware in bits of the service level that RoCE
-// does not use.
+// The completion reports which IP header a datagram had (A17.4.5.1). Hardware does so in these bits
+// of the service level, which RoCE does not use otherwise, and UCX looks there.
 constexpr uint8_t kFromIpv6 = 1;
 constexpr uint8_t kFromIpv4 = 2;
 
@@ -111,7 +111,7 @@ UserQueuePair::~UserQueuePair() {
   RetireAsyncEvents();
 }
 
-// Completions so far are the program's; other requests get none.
+// Completions so far are the program's; its other requests end without completions.
 void UserQueuePair::Forget() {
   sends_to_.Drain();
   receives_to_.Drain();
@@ -137,7 +137,7 @@ rxe_create_qp_resp UserQueuePair::Places() const {
 
 // ---- States.
 
-// The NIC's goes to Error by itself.
+// The NIC's queue pair may go to Error by itself.
 uint32_t UserQueuePair::state() const {
   return state_ != IBV_QPS_RESET && queue_pair_->state() == QueuePairState::kError ? uint32_t{IBV_QPS_ERR} : state_;
 }
@@ -162,7 +162,7 @@ int UserQueuePair::Check(const ib_uverbs_modify_qp& request, uint32_t to) const 
   if (to > IBV_QPS_ERR) return EINVAL;
   if (Has(mask, IBV_QP_PORT) && request.port_num != kPortOfQueuePair) return EINVAL;
   if (Has(mask, IBV_QP_PKEY_INDEX) && request.pkey_index != 0) return EINVAL;
-  if (Has(mask, IBV_QP_ALT_PATH)) return EINVAL;  // none with RoCE
+  if (Has(mask, IBV_QP_ALT_PATH)) return EINVAL;  // RoCE devices have none
   if (Has(mask, IBV_QP_AV)) {
     const ib_uverbs_qp_dest& to_peer = request.dest;
     if (to_peer.is_global == 0 || to_peer.port_num != kPortOfQueuePair || to_peer.sgid_index != 0) return EINVAL;
@@ -225,7 +225,7 @@ int UserQueuePair::Step(uint32_t from, uint32_t to) {
       break;
     case IBV_QPS_RTS:
       draining_ = false;
-      // Datagrams: the Q_Key may change.
+      // A datagram queue pair may change its Q_Key from now on.
       if (from == IBV_QPS_RTR || is_datagram()) {
         status = queue_pair_->Modify(QueuePairState::kReadyToSend, attributes_);
       }
@@ -309,7 +309,7 @@ void UserQueuePair::PullSends() {
     const PostResult posted = queue_pair_->PostBatch();
     sends_taken_ = (sends_taken_ + static_cast<uint32_t>(posted.accepted)) & send_ring_->capacity();
     if (!flushes) device_.failing().Take(posted.accepted);
-    if (absl::IsResourceExhausted(posted.status)) return;  // the next one's end makes room
+    if (absl::IsResourceExhausted(posted.status)) return;  // the next request that is over makes room
     if (!posted.ok() || added == NicQueuePair::Added::kRefused) {
       refusal_ = CompletionStatus::kLocalQpOperation;
       LOG(WARNING) << "queue pair " << number() << " refuses a request: " << posted.status;
@@ -333,7 +333,7 @@ NicQueuePair::Added UserQueuePair::ReadSend(uint32_t index, Batch* batch) {
   auto& sges = batch->sges[at];
   uint32_t count = 1;
   if (wqe.wr.opcode == IBV_WR_BIND_MW || wqe.wr.opcode == IBV_WR_LOCAL_INV) {
-    count = 0;  // may hold anything
+    count = 0;  // ignores what the program left there
   } else if (Has(flags, kInline)) {
     auto& bytes = batch->bytes[at];
     if (wqe.dma.length > std::min<size_t>(room, bytes.size())) return NicQueuePair::Added::kRefused;
@@ -346,7 +346,7 @@ NicQueuePair::Added UserQueuePair::ReadSend(uint32_t index, Batch* batch) {
   return queue_pair_->Add(index, wqe.wr, flags, absl::MakeConstSpan(sges.data(), count));
 }
 
-// Requests before it are over.
+// The request at sends_taken_ is refused; those before it are over.
 void UserQueuePair::RefuseNext() {
   rxe_send_wqe wqe;
   std::memcpy(&wqe, send_ring_->at(sends_taken_), kSendHeader);

@@ -1,8 +1,9 @@
 // UserQueuePair is a queue pair of a program: it takes requests out of the rings that the program
 // writes, hands them to the NIC's queue pair, and matches completions to requests.
 //
-// Sends are handed over at the doorbell, receives when the NIC is about to look. All are signaled
-// to the NIC, so each frees its place, even without a completion for the program.
+// A send is handed over when the doorbell rings, a receive when the NIC is about to look. Each
+// request of the NIC is signaled, so that its place in the program's ring comes free even if the
+// program wants no completion.
 //
 // States and attributes are ibverbs' (enum ibv_qp_state, struct ibv_qp_attr). Draining (SQD) is
 // done here: requests stay in the ring.
@@ -29,7 +30,7 @@
 
 namespace tokamak::verbs::kernel {
 
-// ib_uverbs_create_qp without its objects.
+// A program's wishes: ib_uverbs_create_qp, without the objects that it names.
 struct QueuePairWish {
   uint64_t name = 0;  // the program's, for events
   uint32_t type = 0;  // ibv_qp_type
@@ -54,19 +55,20 @@ class UserQueuePair final : public Object, public CompletionOwner, public Pulled
 
   uint32_t number() const { return queue_pair_->number(); }
 
-  // Returns it without the handle.
+  // Returns the answer to the program that made it, without its handle.
   ib_uverbs_create_qp_resp Granted() const;
-  // Returns places for the program's mmap; none for shared receives.
+  // Returns where the program maps its rings; there is none for shared receives.
   rxe_create_qp_resp Places() const;
 
-  // EINVAL: no legal step, or an attribute out of bounds.
+  // As ibv_modify_qp. EINVAL: no legal step, or an attribute out of bounds.
   int Modify(const ib_uverbs_modify_qp& request);
   ib_uverbs_query_qp_resp Query() const;
 
-  // EINVAL: not in this state.
+  // Rings the doorbell. EINVAL: not in this state.
   int PostSend();
 
-  // EINVAL: not a group, not a datagram queue pair, or not in the group.
+  // Join or leave a multicast group. EINVAL: not a group, not a datagram queue pair, or not in the
+  // group.
   int Attach(const Address& group) { return queue_pair_->Attach(group); }
   int Detach(const Address& group) { return queue_pair_->Detach(group); }
 
@@ -79,7 +81,7 @@ class UserQueuePair final : public Object, public CompletionOwner, public Pulled
  private:
   struct Batch;
 
-  // A request given to the NIC.
+  // A request that the NIC has, or had.
   struct SendNote {
     uint64_t request = 0;  // the program's number
     bool signaled = false;
@@ -116,16 +118,16 @@ class UserQueuePair final : public Object, public CompletionOwner, public Pulled
   std::unique_ptr<ProviderRing> send_ring_;
   std::unique_ptr<ProviderRing> receive_ring_;
   std::vector<SendNote> sends_;     // by place in the ring
-  std::vector<uint64_t> receives_;  // the program's numbers, by place
-  uint32_t sends_taken_ = 0;        // first not handed to the NIC
+  std::vector<uint64_t> receives_;  // by place in the ring: the program's numbers
+  uint32_t sends_taken_ = 0;        // first place in the ring not handed to the NIC
   uint32_t sends_over_ = 0;         // the ring's consumer index
   uint32_t receives_taken_ = 0;
-  // If not success, completes the send at sends_taken_.
+  // Other than success: the send at sends_taken_ is refused, and completes with this.
   CompletionStatus refusal_ = CompletionStatus::kSuccess;
 
   uint32_t state_ = 0;  // as the program set it
   bool draining_ = false;
-  ib_uverbs_modify_qp attributes_{};  // ever set
+  ib_uverbs_modify_qp attributes_{};  // all that were ever set
   std::unique_ptr<NicQueuePair> queue_pair_;
 };
 

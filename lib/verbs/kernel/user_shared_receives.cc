@@ -16,7 +16,7 @@ int UserSharedReceives::Make(UserDevice& device, RingMemory& memory, DomainObjec
   if (depth == 0 || depth > UserDevice::kMaxRequests || max_sges > limits.max_sges) return EINVAL;
   std::unique_ptr<ProviderRing> ring = ProviderRing::Make(memory, depth, kReceiveHeader + max_sges * sizeof(rxe_sge));
   if (ring == nullptr) return ENOMEM;
-  // Only the ring can be resized.
+  // Made for the most that the program may ever ask for, since only the ring can be resized.
   absl::StatusOr<std::unique_ptr<SharedReceiveQueue>> queue =
       domain.domain->CreateSharedReceiveQueue(limits.max_receive_requests, std::max(max_sges, 1u));
   if (!queue.ok()) return ErrnoOf(queue.status());
@@ -54,7 +54,7 @@ void UserSharedReceives::Pull() {
     request.sges = receive.memory();
     const PostResult posted = queue_->PostReceive(absl::MakeConstSpan(&request, 1));
     if (absl::IsResourceExhausted(posted.status)) return;
-    if (!posted.ok()) continue;  // providers post no such
+    if (!posted.ok()) continue;  // no device takes it; providers post no such receive
     requests_[free_.back()] = receive.request;
     free_.pop_back();
     ring_->SetConsumer(ring_->Next(taken_));

@@ -19,7 +19,7 @@ class UserSharedReceives final : public Object, public Pulled {
  public:
   static constexpr ObjectKind kKind = ObjectKind::kSharedReceives;
 
-  // EINVAL: beyond the device's limits. ENOMEM.
+  // Errors: EINVAL beyond the device's limits, ENOMEM.
   static int Make(UserDevice& device, RingMemory& memory, DomainObject& domain, uint32_t depth, uint32_t max_sges,
                   uint64_t name, AsyncEvents& async, std::unique_ptr<UserSharedReceives>* made);
   ~UserSharedReceives() override;
@@ -31,15 +31,15 @@ class UserSharedReceives final : public Object, public Pulled {
 
   void Pull() override;
 
-  // Returns the program's number.
+  // A receive that a queue pair took is over. Returns the program's number of it.
   uint64_t Finish(uint64_t id);
 
-  // Raises one event below `limit`. EINVAL.
+  // Raises one event when fewer than `limit` are left. EINVAL.
   int Arm(uint32_t limit);
 
   void OnLimit();
 
-  // Keeps the waiting receives. EINVAL, ENOMEM.
+  // Makes a ring of another depth, with the waiting receives. EINVAL, ENOMEM.
   int Resize(uint32_t depth);
 
   uint32_t RetireAsyncEvents() { return async_.Retire(name_); }
@@ -56,8 +56,8 @@ class UserSharedReceives final : public Object, public Pulled {
   AsyncEvents& async_;
   std::unique_ptr<ProviderRing> ring_;
   uint32_t taken_ = 0;              // the ring's consumer index
-  uint32_t limit_ = 0;              // last armed, not reached
-  std::vector<uint64_t> requests_;  // the program's numbers, by our id
+  uint32_t limit_ = 0;              // as armed last, until reached
+  std::vector<uint64_t> requests_;  // by our id: the program's numbers of those that the NIC has
   std::vector<uint32_t> free_;      // ids
   std::unique_ptr<SharedReceiveQueue> queue_;
 };

@@ -17,7 +17,7 @@
 namespace tokamak::verbs::kernel {
 namespace {
 
-// One number space, as ids and memberships move between channels.
+// Ids and memberships have one number space for all channels, since they may move between them.
 uint32_t NextHandle() {
   static uint32_t last = 0;
   return ++last;
@@ -35,7 +35,8 @@ CmContext::CmContext(const std::vector<UserDevice*>& devices, std::function<CmCo
 
 CmContext::~CmContext() { ids_.clear(); }
 
-// The program decides whether it blocks; we read it only when there is an event.
+// Shares one file description with the program, which decides whether it blocks; harmless, as only
+// we read it, and only when there is an event.
 int CmContext::MakeDescriptor() const {
   const int descriptor = fcntl(count_.get(), F_DUPFD_CLOEXEC, 0);
   if (descriptor >= 0) fcntl(descriptor, F_SETFL, 0);
@@ -97,7 +98,7 @@ int CmContext::Execute(const void* buffer, size_t size) {
   }
 }
 
-// Takes shorter and longer requests.
+// As the kernel does, takes requests that are shorter or longer than it knows.
 template <typename Request>
 int CmContext::Get(const void* buffer, size_t size, Request* request) const {
   *request = Request();
@@ -174,7 +175,7 @@ int CmContext::DestroyId(const void* buffer, size_t size) {
   std::deque<Event> unread;
   TakeEvents([id](const Event& event) { return event.id == id; }, &unread);
   const uint32_t reported = id->events_reported;
-  // Its requests that the program has not seen go along.
+  // Requests that the program has not seen go with the listening id.
   for (const Event& event : unread) {
     if (event.event.event == static_cast<uint32_t>(CmEvent::kConnectRequest)) ids_.erase(event.event.id);
   }
@@ -278,7 +279,7 @@ int CmContext::InitAttributes(const void* buffer, size_t size) {
   return Put(request.response, attributes, sizeof(attributes));
 }
 
-// Type of service, reuse of addresses and paths have no effect.
+// Accepts type of service, reuse of addresses and paths, which have no effect here.
 int CmContext::SetOption(const void* buffer, size_t size) {
   rdma_ucm_set_option request;
   if (const int error = Get(buffer, size, &request)) return error;

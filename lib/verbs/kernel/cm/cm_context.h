@@ -1,7 +1,7 @@
 // CmContext is an event channel of librdmacm: one opened /dev/infiniband/rdma_cm, with the ids made
 // through it. It carries out the commands that the kernel's takes by write() (rdma/rdma_user_cm.h).
 //
-// The descriptor counts the waiting events, to be polled; a command fetches one.
+// The descriptor counts the waiting events, so a program may poll it; it fetches one by a command.
 //
 // Errors are errno values, 0 is success. Thread rule: one lock's.
 #pragma once
@@ -32,10 +32,11 @@ class CmContext final : public CmEvents {
   ~CmContext();
 
   bool valid() const { return count_.valid(); }
-  // Returns one for the program; -1 without one.
+  // Returns the channel's descriptor for the program; -1 if the process can have no more.
   int MakeDescriptor() const;
 
-  // EAGAIN: no event. The caller waits for the descriptor, if it may block, and retries.
+  // EAGAIN: the command asks for an event, and there is none; a caller that may block waits for the
+  // descriptor and tries again.
   int Execute(const void* buffer, size_t size);
 
   void Raise(CmId& id, const rdma_ucm_event_resp& event) override;
@@ -44,13 +45,13 @@ class CmContext final : public CmEvents {
 
  private:
   struct Event {
-    CmId* id;  // raises its events_reported
+    CmId* id;  // the id whose events_reported it raises
     rdma_ucm_event_resp event;
   };
 
   struct Membership {
     CmId* id;
-    uint32_t events_reported;  // to the program
+    uint32_t events_reported;  // that the program has taken
   };
 
   template <typename Request>

@@ -22,7 +22,8 @@ bool IsLoopback(const Address& address) {
   return address.is_ipv4() ? address.ip[12] == 127 : address.ip == kLoopback6;
 }
 
-// Returns all zero if unknown; holds either family.
+// Converts to the ABI's sockaddr_in6, which holds an address of either family; all zero if it is
+// unknown.
 sockaddr_in6 ToSockaddr(const Address& address) {
   sockaddr_storage storage{};
   soft::ToSocketAddress(address, 0, &storage);
@@ -31,7 +32,7 @@ sockaddr_in6 ToSockaddr(const Address& address) {
   return out;
 }
 
-// Asks the system's routes.
+// Returns the source address of packets to `destination`, by the system's routes.
 std::optional<Address> SourceTowards(const Address& destination) {
   const int family = destination.is_ipv4() ? AF_INET : AF_INET6;
   const os::FileDescriptor probe(socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -84,8 +85,8 @@ UserDevice* CmId::DeviceAt(const Address& address) const {
   return nullptr;
 }
 
-// Any device of the family will do if none has the source address: a loopback address, or one of
-// several of this machine.
+// If no device has the source address that the system would take, any device of the family will do:
+// it may be a loopback address, or one of several of this machine.
 UserDevice* CmId::DeviceTowards(const Address& address) const {
   if (const std::optional<Address> source = SourceTowards(address)) {
     if (UserDevice* const device = DeviceAt(*source)) return device;
@@ -96,9 +97,9 @@ UserDevice* CmId::DeviceTowards(const Address& address) const {
   return nullptr;
 }
 
-// Returns whether it stands for the device's own address: any loopback address, but another
-// device's, unless the device itself is on the loopback network. A program that binds one sees the
-// device's, for its peers.
+// Returns whether the address stands for the device's own: any loopback address does, except
+// another device's, unless the device itself is on the loopback network. A program that binds one
+// sees the device's address, to pass on to its peers.
 bool CmId::IsOwn(const Address& address) const {
   if (address.is_unspecified()) return true;
   return IsLoopback(address) && !IsLoopback(device_->identity().address) && DeviceAt(address) == nullptr;
@@ -123,7 +124,7 @@ int CmId::Bind(const sockaddr* address) {
   return 0;
 }
 
-// Returns 0 if there is none, which Listen reports.
+// Returns a port at which no device of ours listens; 0 if there is none, which Listen reports.
 uint16_t CmId::ChoosePortOfDevice() const {
   for (UserDevice* device : devices_) {
     if (device == nullptr || (device_ != nullptr && device != device_)) continue;

@@ -1,8 +1,10 @@
 // CmId is an rdma_cm_id as the kernel has it: an end that is bound, listens, asks or is asked.
-// ConnectedCmId asks for a connection, DatagramCmId for the queue pair that takes datagrams. The
-// program's queue pair is a number here: librdmacm changes its state, by QueuePairAttributes.
+// ConnectedCmId asks for a connection, DatagramCmId for the queue pair that takes datagrams. It
+// knows the program's queue pair only by its number: the program's librdmacm changes that pair's
+// state itself, with the attributes of QueuePairAttributes.
 //
-// Addresses are the program's: an id with a device's belongs to that device.
+// Addresses are as the program sees them: an id that was bound or resolved to a device's address
+// belongs to that device.
 //
 // Errors are errno values, 0 is success. Thread rule: one lock's.
 #pragma once
@@ -23,7 +25,7 @@ namespace tokamak::verbs::kernel {
 
 class CmId;
 
-// rdma_cm_event_type, as rdma_cma.h conflicts with the ABI's header.
+// The values of rdma_cm_event_type: its header, rdma_cma.h, conflicts with the ABI's.
 enum class CmEvent : uint32_t {
   kAddressResolved = 0,
   kAddressError = 1,
@@ -41,7 +43,7 @@ class CmEvents {
  public:
   virtual void Raise(CmId& id, const rdma_ucm_event_resp& event) = 0;
 
-  // Returns 0 if there are too many.
+  // Makes the handle of a new id for a peer's request; 0 if there are too many.
   virtual uint32_t NewHandle() = 0;
   virtual void Adopt(std::unique_ptr<CmId> id) = 0;
 
@@ -61,7 +63,7 @@ class CmId {
   uint64_t uid() const { return uid_; }
   void MoveTo(CmEvents& events) { events_ = &events; }
 
-  // As a time code (lib/verbs/time_codes.h).
+  // The queue pairs' acknowledgement time-out, as a time code (lib/verbs/time_codes.h).
   static constexpr uint8_t kMostAckTimeout = 31;
   void set_ack_timeout(uint8_t code) { ack_timeout_ = code; }
 
@@ -76,10 +78,11 @@ class CmId {
   virtual int Reject(const rdma_ucm_reject& rejection) = 0;
   virtual int Disconnect() = 0;
 
-  // Joins it, for the program's queue pair: an event brings the group's address.
+  // Joins the group for the program's queue pair: an event brings the group's address.
   virtual int Join(const sockaddr* group, uint32_t membership, uint64_t uid) = 0;
 
-  // Fills in what is known for `state`. EINVAL: not yet.
+  // Fills in the attributes that bring the queue pair to `state`, as far as known. EINVAL: they are
+  // not known yet.
   virtual int QueuePairAttributes(uint32_t state, ib_uverbs_qp_attr* attributes) const = 0;
   rdma_ucm_query_route_resp Route() const;
 
@@ -91,7 +94,7 @@ class CmId {
     kRouteResolved,
     kListening,
     kAsking,
-    kAnswered,  // to be confirmed
+    kAnswered,  // the peer's answer came, and is to be confirmed
     kAsked,     // by the peer
     kAccepted,
     kConnected,
@@ -108,7 +111,7 @@ class CmId {
 
   virtual absl::StatusOr<uint16_t> ChoosePort(soft::SoftConnectionManager& manager) const REQUIRES_NIC_MUTEX = 0;
 
-  // Listens; a port of 0 is chosen.
+  // Listens at a device; a port of 0 is chosen.
   virtual int Open(UserDevice& device, uint16_t* port, std::unique_ptr<Port>* opened) = 0;
 
   // Must be called before anything that the ports call is gone.
@@ -120,7 +123,7 @@ class CmId {
   rdma_ucm_event_resp MakeEvent(CmEvent type, int status = 0) const;
   void Raise(CmEvent type, int status = 0) { events_->Raise(*this, MakeEvent(type, status)); }
 
-  // EINVAL: not the Internet's.
+  // EINVAL: a family that is not the Internet's.
   static int ToAddress(const sockaddr* from, Address* to);
   static ib_uverbs_ah_attr Towards(const Address& address);
 

@@ -22,7 +22,8 @@ soft::AnyData ToData(const uint8_t* bytes, size_t length) {
   return data;
 }
 
-// Exchanged for the program. (rdma_get_cm_event(3))
+// Exchanges the two for the program: it may have as many outstanding as its peer serves.
+// (rdma_get_cm_event(3))
 template <typename Message>
 void TellReads(const Message& message, rdma_ucm_conn_param* connection) {
   connection->initiator_depth = message.responder_resources;
@@ -127,7 +128,7 @@ int ConnectedCmId::Accept(const rdma_ucm_conn_param& parameters, uint64_t uid) {
   if (state_ != State::kAsked) return EINVAL;
   uid_ = uid;
   offer_ = Offer(parameters);
-  // The asking side's.
+  // The asking side decides the number of retries.
   offer_.reliability.retry_count = request_->req.retry_count;
   absl::Status accepted;
   device_->nic().WithManager([&](soft::SoftConnectionManager& manager) REQUIRES_NIC_MUTEX {
@@ -184,7 +185,7 @@ int ConnectedCmId::Connect(const rdma_ucm_conn_param& parameters) {
   return 0;
 }
 
-// No error if the peer was faster, as in the kernel.
+// It is no error if the peer was faster, as in the kernel.
 int ConnectedCmId::Disconnect() {
   if (state_ == State::kOver) return 0;
   if (state_ != State::kConnected && state_ != State::kAccepted && state_ != State::kAnswered) return EINVAL;

@@ -1,5 +1,5 @@
 // ConnectedCmId is a CmId of RDMA_PS_TCP: an end of a connection of reliable connected queue pairs.
-// The death of the peer's process is its disconnect (Neighbours).
+// If the peer's process dies, that counts as its disconnecting (Neighbours).
 //
 // Errors are errno values, 0 is success. Thread rule: one lock's.
 #pragma once
@@ -63,7 +63,7 @@ class ConnectedCmId final : public CmId, public soft::ConnectionOwner {
   std::optional<soft::PendingRequest> request_;    // the peer's
   std::optional<soft::ConnectionState> peer_;      // from the peer's answer on
   soft::ConnectionOffer offer_;                    // ours, once made
-  std::unique_ptr<Neighbours::Watch> peer_watch_;  // on this machine
+  std::unique_ptr<Neighbours::Watch> peer_watch_;  // while connected to a NIC of this machine
 };
 
 }  // namespace tokamak::verbs::kernel

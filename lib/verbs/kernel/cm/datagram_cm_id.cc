@@ -171,7 +171,7 @@ void DatagramCmId::Tell(const soft::SidrRepMad* answer) {
 
 // ---- Groups.
 
-// The program's attaching begins the membership.
+// The program's queue pair becomes a member only when the program attaches it.
 int DatagramCmId::Join(const sockaddr* group, uint32_t membership, uint64_t uid) {
   Address address;
   if (device_ == nullptr || (state_ != State::kBound && state_ != State::kAddressResolved)) return EINVAL;

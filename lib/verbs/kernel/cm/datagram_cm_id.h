@@ -1,7 +1,8 @@
 // DatagramCmId is a CmId of RDMA_PS_UDP: it asks for the queue pair that serves an address, or
 // answers with the one that serves its own; and it joins multicast groups.
 //
-// It has no part in the queue pairs' traffic. Their Q_Key is rdma_cm's (kServiceQkey).
+// It makes no connection, and has no part in the traffic of the queue pairs, which all have the
+// Q_Key of rdma_cm (kServiceQkey).
 //
 // Errors are errno values, 0 is success. Thread rule: one lock's.
 #pragma once
@@ -54,7 +55,7 @@ class DatagramCmId final : public CmId, public soft::ServiceAsker {
   void OnRequest(UserDevice& device, const soft::ServiceRequest& request);
   int Answer(const soft::SidrRepMad& answer);
 
-  uint64_t request_ = 0;  // key, if asked
+  uint64_t request_ = 0;  // the key of the peer's request, if asked
 };
 
 }  // namespace tokamak::verbs::kernel

@@ -14,7 +14,7 @@
 
 namespace tokamak::verbs::kernel {
 
-// With one socket for all watchers.
+// A watched NIC: one socket for all its watchers.
 class Neighbours::Neighbour final : public std::enable_shared_from_this<Neighbour> {
  public:
   Neighbour(os::EpollLoop& loop, os::FileDescriptor socket) : socket_(std::move(socket)) {
@@ -45,7 +45,7 @@ class Neighbours::OneWatch final : public Watch {
   ~OneWatch() override { neighbour_->Remove(this); }
 
   void Tell() {
-    const std::function<void()> gone = gone_;  // may drop this
+    const std::function<void()> gone = gone_;  // a copy: it may drop this
     gone();
   }
 

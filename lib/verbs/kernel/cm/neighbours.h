@@ -1,8 +1,9 @@
 // Neighbours reports when another NIC of this machine is gone, as its process has ended in any way.
-// A kernel would say goodbye (DREQ) for a killed process.
+// A kernel closes the devices of a killed process and sends its goodbye (DREQ); here nobody is left
+// to do so.
 //
 // Each NIC listens under a name (soft/shm/names.h), and a socket connected there ends with it. NICs
-// of other machines, and a kernel's, have none: not watched.
+// of other machines, and a kernel's, have no name here and are not watched.
 //
 // Thread rule: one loop's.
 #pragma once
@@ -21,7 +22,7 @@ namespace tokamak::verbs::kernel {
 
 class Neighbours final {
  public:
-  // Delay of the report, for the NIC's packets on their way.
+  // Delay of the report, since packets of the NIC may still be on their way.
   static constexpr base::Duration kLastWords = base::Milliseconds(100);
 
   // Dropping it ends the watch: no callback runs after.
@@ -32,8 +33,9 @@ class Neighbours final {
 
   explicit Neighbours(os::EpollLoop& loop) : loop_(loop) {}
 
-  // `gone` runs once, on the loop, when the NIC at `address`, any port, with this queue pair is
-  // gone. Null: no such NIC here, or no descriptors. The loop outlives the watch.
+  // `gone` runs once, on the loop, when the NIC at `address` (its port is ignored) with this queue
+  // pair is gone. Null: there is no such NIC on this machine, or this process has no descriptors
+  // left. The loop must outlive the watch.
   std::unique_ptr<Watch> WatchOver(const Address& address, uint32_t queue_pair, std::function<void()> gone);
 
  private:

@@ -1,6 +1,7 @@
 // The few objects of Debian's static Abseil that cannot be part of a shared object, written again.
 //
-// With -fPIE they address thread-local variables and stderr as only a program can.
+// These libraries are compiled with -fPIE: they address thread-local variables and stderr in ways
+// that only a program can. These functions are linked in their place.
 #include <sys/syscall.h>
 #include <unistd.h>
 

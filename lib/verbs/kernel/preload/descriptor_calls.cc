@@ -28,8 +28,8 @@ using tokamak::verbs::kernel::preload::RunningKernel;
 
 bool TakesCommands(Kind kind) { return kind == Kind::kDevice || kind == Kind::kManager || kind == Kind::kInherited; }
 
-// Returns an errno, or 0. EACCES for a process that has not opened the device itself, as
-// ib_safe_file_access().
+// Carries out a command. Returns an errno, or 0. EACCES: this process has not opened the device
+// itself, as in the kernel's ib_safe_file_access().
 int Command(int descriptor, const void* buffer, size_t size) {
   if (KindOf(descriptor) == Kind::kInherited) return EACCES;
   tokamak::verbs::kernel::Kernel* const kernel = RunningKernel();
@@ -85,7 +85,7 @@ EXPORT int socket(int domain, int type, int protocol) noexcept {
   return REAL(socket)(domain, type, protocol);
 }
 
-// Our own descriptors are not open to the program.
+// To the program, our own descriptors are not open.
 EXPORT int close(int descriptor) {
   if (IsHidden(descriptor)) {
     errno = EBADF;
@@ -108,7 +108,7 @@ EXPORT void closefrom(int first) noexcept {
   const int closed =
       CloseAround(from, UINT_MAX, [](unsigned begin, unsigned end) { return REAL(close_range)(begin, end, 0); });
   if (closed == 0) return;
-  // Without close_range(), in a kernel or sandbox.
+  // The kernel, or a sandbox, lacks close_range().
   const auto limit = static_cast<unsigned>(sysconf(_SC_OPEN_MAX));
   for (unsigned descriptor = from; descriptor < limit; ++descriptor) {
     if (!IsHidden(static_cast<int>(descriptor))) REAL(close)(static_cast<int>(descriptor));

@@ -1,7 +1,7 @@
 // The functions of the C library for files, for those files that are ours.
 //
-// As a kernel with RDMA devices for our paths; others are passed on. Programs for an older C
-// library call __xstat() and its kin.
+// Each does for our paths as a kernel with RDMA devices would, and passes all others on. Programs
+// built for an older C library call __xstat() and its kin.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -43,7 +43,7 @@ int StatDevice(const DeviceFile& file, Stat* stat) {
   return 0;
 }
 
-// A memfd's, but programs check for the device.
+// Our device's descriptor is one of a memfd, but programs check that it is the device.
 template <typename Stat>
 int StatDescriptor(int descriptor, int result, Stat* stat) {
   const Kind kind = KindOf(descriptor);
@@ -121,7 +121,7 @@ EXPORT int scandir64(const char* path, dirent64*** names, int (*selects)(const d
 
 EXPORT int chdir(const char* path) noexcept { return REAL(chdir)(SystemPath(path).get()); }
 
-// A device has none. `ls -l` asks.
+// A device has no extended attributes. `ls -l` asks.
 EXPORT ssize_t getxattr(const char* path, const char* name, void* value, size_t size) noexcept {
   return DeviceAt(path) ? NoAttribute() : REAL(getxattr)(SystemPath(path).get(), name, value, size);
 }

@@ -38,7 +38,7 @@ SystemPath::SystemPath(const char* path) : path_(path) {
 }
 
 void SystemPath::Map(const char* folder, const char* below) {
-  // About to look for devices: needs all files.
+  // A program that begins to look for devices must find all files.
   const std::string ours = SysfsFolder(/*whole=*/std::strcmp(path_, folder) == 0);
   if (ours.empty()) return;
   const int length = std::snprintf(mapped_, sizeof(mapped_), "%s%s", ours.c_str(), below);

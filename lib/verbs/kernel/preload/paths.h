@@ -10,7 +10,7 @@
 
 namespace tokamak::verbs::kernel::preload {
 
-// Leads to our files from /dev/infiniband, and RDMA's in /sys.
+// A path for the system: one below /sys that is about RDMA, or /dev/infiniband, leads to our files.
 class SystemPath final {
  public:
   explicit SystemPath(const char* path);
@@ -23,7 +23,7 @@ class SystemPath final {
   char mapped_[PATH_MAX];
 };
 
-// None if not ours.
+// A device file of ours, or none.
 struct DeviceFile {
   enum class Kind : unsigned char { kNone, kUverbs, kManager };
   Kind kind = Kind::kNone;

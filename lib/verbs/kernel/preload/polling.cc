@@ -2,12 +2,12 @@
 // device, its polling functions, public members of ibv_context, verbs_context and ibv_cq_ex, are
 // replaced by ones that look at the network when the queue is empty.
 //
-// ibv_next_poll() detects the end here: rxe's own moves past the last completion, and the required
-// ibv_end_poll() past one more; the next round would read garbage (rdma-core#1512), and the queue
-// count as full.
+// ibv_next_poll() detects the end here: rxe's own moves past the last completion, and
+// ibv_end_poll(), which must follow, past one that is not there. The next round would read garbage
+// (rdma-core#1512), and the queue would count as full.
 //
-// A program with ibv_open_device() from dlopen() and dlsym() bypasses this, for the NIC's own
-// thread.
+// A program that gets ibv_open_device() by dlopen() and dlsym() bypasses this, and is served by the
+// NIC's own thread.
 #include <dlfcn.h>
 #include <infiniband/verbs.h>
 
@@ -28,20 +28,20 @@ using tokamak::verbs::kernel::preload::Kind;
 using tokamak::verbs::kernel::preload::KindOf;
 using tokamak::verbs::kernel::preload::RunningKernel;
 
-// One provider's.
+// All devices of ours have one provider, and so the same functions.
 std::atomic<int (*)(ibv_cq*, int, ibv_wc*)> real_poll{nullptr};
 std::atomic<ibv_cq_ex* (*)(ibv_context*, ibv_cq_init_attr_ex*)> real_create_extended{nullptr};
 std::atomic<int (*)(ibv_cq_ex*, ibv_poll_cq_attr*)> real_start_poll{nullptr};
 std::atomic<int (*)(ibv_cq_ex*)> real_next_poll{nullptr};
 
-// This thread's.
+// The queue that this thread goes through, and the number of its completions so far.
 struct Round {
   const ibv_cq_ex* queue = nullptr;
   uint32_t seen = 0;
 };
 thread_local Round round;
 
-// Returns false once closed, or after a fork.
+// Returns false if this process has closed the device, or was forked.
 bool LookAtNetwork(const ibv_context* context) {
   if (KindOf(context->cmd_fd) != Kind::kDevice) return false;
   if (tokamak::verbs::kernel::Kernel* const kernel = RunningKernel()) kernel->Poll();
@@ -73,7 +73,8 @@ int StartPoll(ibv_cq_ex* queue, ibv_poll_cq_attr* attributes) {
   return started;
 }
 
-// True if there are more than were seen, which are taken at the round's end.
+// Returns whether there is a completion behind those that were seen, which are taken at the end of
+// the round.
 bool HasNext(ibv_cq_ex* queue) {
   tokamak::verbs::kernel::Kernel* const kernel = RunningKernel();
   return kernel != nullptr && kernel->CompletionsIn(queue->context->cmd_fd, queue->handle) > round.seen;
@@ -90,7 +91,7 @@ int NextPoll(ibv_cq_ex* queue) {
   return moved;
 }
 
-// For the thread sanitizer alone.
+// Posting needs no look at the network: these are for the thread sanitizer alone.
 std::atomic<int (*)(ibv_qp*, ibv_send_wr*, ibv_send_wr**)> real_post_send{nullptr};
 std::atomic<int (*)(ibv_qp*, ibv_recv_wr*, ibv_recv_wr**)> real_post_receive{nullptr};
 std::atomic<int (*)(ibv_srq*, ibv_recv_wr*, ibv_recv_wr**)> real_post_shared{nullptr};
@@ -144,7 +145,7 @@ Open* RealOpen() {
   static std::atomic<Open*> found{nullptr};
   Open* open = found.load();
   if (open == nullptr) {
-    // The next one may not be the library's, if loaded for its user alone.
+    // The next one may not be the library's, which may have been loaded for its user alone.
     void* const library = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD);
     if (library != nullptr) open = reinterpret_cast<Open*>(dlvsym(library, "ibv_open_device", "IBVERBS_1.1"));
     found.store(open);

@@ -29,7 +29,7 @@
 namespace tokamak::verbs::kernel::preload {
 namespace {
 
-// Above it none is ours.
+// Descriptors from here on are never ours.
 constexpr int kMostDescriptors = 1 << 20;
 
 // Costs no memory until written.
@@ -40,7 +40,7 @@ struct Once {
   pid_t owner = 0;
   base::Mutex mutex;
   bool tried ABSL_GUARDED_BY(mutex) = false;
-  const Options* options ABSL_GUARDED_BY(mutex) = nullptr;  // null if invalid
+  const Options* options ABSL_GUARDED_BY(mutex) = nullptr;  // null if they are invalid
   std::vector<Identity> devices ABSL_GUARDED_BY(mutex);     // of options
   Kernel* kernel ABSL_GUARDED_BY(mutex) = nullptr;
   SysfsTree* tree ABSL_GUARDED_BY(mutex) = nullptr;
@@ -51,7 +51,8 @@ Once* once = nullptr;
 std::atomic<Kernel*> running{nullptr};  // once->kernel
 pthread_once_t once_made = PTHREAD_ONCE_INIT;
 
-// Leaves zeros in place of rings shared with the parent: full to a poster, empty to a poller.
+// Puts zeros in place of the rings that the child shares with the parent: such a queue is full to a
+// poster, empty to a poller.
 void LeaveInheritedRings() {
   std::FILE* const mappings = std::fopen("/proc/self/maps", "re");
   if (mappings == nullptr) return;
@@ -68,7 +69,7 @@ void LeaveInheritedRings() {
   std::fclose(mappings);
 }
 
-// Leaves the parent's sockets, by which others find it, to it.
+// Closes the parent's sockets, by which others find it: they stay the parent's alone.
 void CloseInheritedPorts(const Kernel& kernel) {
   DIR* const folder = opendir("/proc/self/fd");
   if (folder == nullptr) return;
@@ -79,9 +80,10 @@ void CloseInheritedPorts(const Kernel& kernel) {
   closedir(folder);
 }
 
-// The child has neither the NIC's thread nor the memory behind the parent's rings: it opens devices
-// of its own, and is refused at the inherited ones. (ibv_fork_init(3)) No lock: this is the only
-// thread, and a mutex held by another of the parent's stays locked for ever.
+// After a fork the child has neither the NIC's thread nor the memory behind the parent's rings: it
+// opens devices of its own, and is refused at the inherited ones. (ibv_fork_init(3)) It takes no
+// lock: this is its only thread, and a mutex that another thread of the parent held stays locked
+// for ever.
 void AfterForkInChild() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   const os::NoCancellation no_cancellation;
   for (int descriptor = 0; descriptor <= last_kind.load(); ++descriptor) {
@@ -126,11 +128,11 @@ std::string FolderForFiles() {
   return "/tmp";
 }
 
-// True in the child of vfork(), in our memory, until it executes.
+// True in a process that shares our memory but is not us: the child of vfork(), until it executes.
 bool IsForeign(const Once& state) { return state.owner != getpid(); }
 
-// Once. Listing devices needs no kernel: a program that only lists, such as a shell, gets no thread
-// and next to no descriptors.
+// Reads the options, once. Listing devices needs no kernel: a program that only lists, such as a
+// shell, gets no thread and next to no descriptors.
 void ReadOptions(Once& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
   if (std::exchange(state.tried, true)) return;
   const char* const text = std::getenv(kOptionsVariable);
@@ -167,7 +169,7 @@ __attribute__((destructor)) void OnExit() {
 
 }  // namespace tokamak::verbs::kernel::preload
 
-// A released one is anybody's.
+// A released descriptor is the program's, or nobody's, until it is assigned again.
 extern "C" void tokamak_on_descriptor(int descriptor, bool owned) noexcept {
   using tokamak::verbs::kernel::preload::Kind;
   tokamak::verbs::kernel::preload::SetKind(descriptor, owned ? Kind::kHidden : Kind::kOther);
@@ -207,7 +209,7 @@ void SetKind(int descriptor, Kind kind) {
   kinds[static_cast<size_t>(descriptor)].store(static_cast<uint8_t>(kind), std::memory_order_relaxed);
 }
 
-// A vfork()'s child has its own.
+// The child of a vfork() has descriptors of its own, but our memory.
 bool IsHidden(int descriptor) { return KindOf(descriptor) == Kind::kHidden && !IsForeign(Get()); }
 
 void Forget(int descriptor) {

@@ -1,7 +1,8 @@
 // The state of the process that we are preloaded into: its options, its kernel, and which of its
 // descriptors are ours.
 //
-// Programs call before the first constructor and after the last destructor: none runs here.
+// Programs call before the first constructor has run and after the last destructor, so nothing here
+// depends on either.
 //
 // Thread rule: any thread.
 #pragma once
@@ -21,41 +22,44 @@ enum class Kind : uint8_t {
   kOther,      // not ours
   kDevice,     // /dev/infiniband/uverbsN
   kManager,    // /dev/infiniband/rdma_cm
-  kChannel,    // completions' or asynchronous events'
-  kInherited,  // the parent's: takes no commands
+  kChannel,    // a completion channel or asynchronous events
+  kInherited,  // a device or manager of this process's parent: takes no commands
   kHidden,     // unknown to the program
 };
 
-// Makes the kernel at the first call, to open something. Null: invalid options, or an inherited
-// kernel (fork).
+// Returns this process's kernel, made at the first call, to open something. Null: the options are
+// invalid, or the process has inherited another's kernel (fork).
 Kernel* TheKernel();
 
-// Serves holders of its descriptor or queue, without checking whose process this is: a vfork()'s
-// child may only close descriptors.
+// The same for holders of a descriptor or queue of it. Does not check whose process this is, as the
+// child of a vfork() may only close descriptors.
 Kernel* RunningKernel();
 
 size_t DeviceCount();
 
-// Costs one table look-up: each write() and read() asks.
+// Returns the kind of `descriptor`. It costs one look at a table, since each write() and read() of
+// the program asks.
 Kind KindOf(int descriptor);
 void SetKind(int descriptor, Kind kind);
 
-// True if the program, which closes all or a number of its choice, cannot have it from us.
+// True if the program cannot have `descriptor` from us: it closes all descriptors, or takes a
+// number of its own choice.
 bool IsHidden(int descriptor);
 
-// The program closes it, if not hidden, or puts another file there.
+// The program closes `descriptor`, which is not hidden, or puts another file there.
 void Forget(int descriptor);
 
-// Forgets a range, without hidden ones.
+// The same for a range, except for hidden descriptors.
 void ForgetRange(unsigned first, unsigned last);
 
-// Calls `close_all` between hidden descriptors. Returns the last result; 0 without any.
+// Calls `close_all` for the ranges of `first` to `last` without hidden descriptors. Returns its
+// last result; 0 if no range is left.
 int CloseAround(unsigned first, unsigned last, absl::FunctionRef<int(unsigned first, unsigned last)> close_all);
 
-// Replaces /sys, completed if `whole`; empty: none.
+// Returns the real folder that replaces /sys, completed if `whole`; empty if there is none.
 std::string SysfsFolder(bool whole);
 
-// Writes if asked for (Options::log) or `always`.
+// Writes a line for the user, if asked for (Options::log) or `always`.
 void Say(const std::string& line, bool always = false);
 
 }  // namespace tokamak::verbs::kernel::preload

@@ -5,8 +5,8 @@
 
 namespace tokamak::verbs::kernel::preload {
 
-// Hints once, when the program lists libibverbs' providers in `folder`, as it does for unknown
-// devices, and ours is missing.
+// The program lists `folder`. If that is libibverbs' list of providers, which it reads when it has
+// found unknown devices, and ours is not in it, prints a hint, once.
 void HintAtProvider(const char* folder);
 
 }  // namespace tokamak::verbs::kernel::preload

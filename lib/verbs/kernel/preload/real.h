@@ -1,7 +1,7 @@
 // The C library's own functions, behind those of ours that have their names.
 //
-// REAL(open)(path, flags) looks the next one up at its first use: programs call before our
-// constructors.
+// REAL(open)(path, flags) calls the next function of that name after ours. It is looked up at the
+// first use, as programs call before our constructors have run.
 //
 // Thread rule: any thread.
 #pragma once

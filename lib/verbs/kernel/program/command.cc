@@ -27,7 +27,7 @@ int Command::Decode(const void* buffer, size_t size, Command* command) {
   return 0;
 }
 
-// Words have 8 bytes here.
+// Words of an extended command have 8 bytes.
 int Command::DecodeExtended(absl::Span<const uint8_t> rest, size_t in_words, size_t out_words) {
   ib_uverbs_ex_cmd_hdr header;
   if (rest.size() < sizeof(header)) return EINVAL;

@@ -25,13 +25,13 @@ namespace tokamak::verbs::kernel {
 
 class Command final {
  public:
-  // EINVAL: inconsistent lengths, reserved bits.
+  // `buffer` has the written bytes. EINVAL: lengths that do not fit each other, reserved bits.
   static int Decode(const void* buffer, size_t size, Command* command);
 
   uint32_t number() const { return number_; }  // IB_USER_VERBS_CMD_*
   bool extended() const { return extended_; }
 
-  // ENOSPC: shorter than a T. The rest of a longer one is ignored.
+  // Reads the request. ENOSPC: it is shorter than a T. The rest of a longer one is ignored.
   template <typename T>
   int Get(T* request) const {
     if (request_.size() < sizeof(T)) return ENOSPC;
@@ -39,7 +39,7 @@ class Command final {
     return 0;
   }
 
-  // Reads it behind a `Request`.
+  // Reads the driver's part of a request whose first part is a `Request`.
   template <typename Request, typename T>
   int GetDriver(T* driver) const {
     if (!extended_ && request_.size() < sizeof(Request)) return ENOSPC;
@@ -49,26 +49,26 @@ class Command final {
     return 0;
   }
 
-  // Writes as much as there is room for; zeros behind a short response. ENOSPC: no room for a basic
-  // command's. EFAULT.
+  // Writes the response, as much as there is room for, and zeros behind a short one. ENOSPC: there
+  // is no room for that of a basic command. EFAULT.
   template <typename T>
   int Put(const T& response) const {
     return PutBytes(&response, sizeof(T));
   }
 
-  // EINVAL: no room for the driver's part.
+  // The same with a driver's part. EINVAL: there is no room for that.
   template <typename T, typename Driver>
   int Put(const T& response, const Driver& driver) const {
     return PutBytes(&response, sizeof(T), &driver, sizeof(Driver));
   }
 
-  // Reads it after a Put. Returns false if it is shorter.
+  // Reads the response back, after a successful Put. Returns false if it is shorter.
   template <typename T>
   bool GetResponse(T* response) const {
     return room_ >= sizeof(T) && CopyFromProgram(response_, response, sizeof(T)) == 0;
   }
 
-  // Returns extended commands' response_length.
+  // Returns how much of a T the program takes: the response_length of extended commands.
   template <typename T>
   uint32_t Taken() const {
     return static_cast<uint32_t>(std::min(room_, sizeof(T)));
@@ -84,7 +84,7 @@ class Command final {
   absl::Span<const uint8_t> request_;
   absl::Span<const uint8_t> driver_;  // extended commands
   uint64_t response_ = 0;             // its address
-  size_t room_ = 0;                   // in a basic command with the driver's part
+  size_t room_ = 0;                   // for the response; in a basic command, including the driver's part
   size_t driver_room_ = 0;            // extended commands
 };
 

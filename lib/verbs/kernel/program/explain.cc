@@ -143,7 +143,7 @@ std::string Result(int error, const std::string& made) {
   return absl::StrCat(" = ", made.empty() ? "0" : made);
 }
 
-// Zeros where it is shorter.
+// Returns the program's request, with zeros where it is shorter.
 template <typename T>
 T Request(const Command& command) {
   T request;

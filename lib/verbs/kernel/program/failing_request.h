@@ -1,5 +1,5 @@
 // Counts the send requests that a process's devices take, to find the one that has to fail
-// (program_faults.h). Flushed ones of queue pairs in Error do not count.
+// (program_faults.h). Requests that are flushed by queue pairs in Error do not count.
 //
 // Thread rule: one lock's.
 #pragma once
@@ -14,7 +14,7 @@ class FailingRequest final {
  public:
   explicit FailingRequest(const RequestFault& fault) : fault_(fault) {}
 
-  // True for the request after `more` others.
+  // True if the request after `more` others is the one that fails.
   bool IsAfter(uint64_t more) const { return taken_ + more + 1 == fault_.number; }
 
   void Take(uint64_t requests) { taken_ += requests; }

@@ -21,19 +21,21 @@ namespace tokamak::verbs::kernel {
 constexpr char kOptionsVariable[] = "TOKAMAK_VERBS";
 
 struct Options {
-  // address=IP[+IP...]: one device each. Empty: DefaultAddress().
+  // address=IP[+IP...]: one device at each. Empty: one at DefaultAddress().
   std::vector<Address> addresses;
-  // shm: through memory, for this machine only; the addresses need no interface.
+  // shm: packets go through memory, to programs of this machine only; the addresses need no
+  // interface.
   bool shared_memory = false;
-  // pcap=FILE: into FILE.PID of each process.
+  // pcap=FILE: the packets of each process go to FILE.PID.
   std::string pcap;
-  // log: errors to standard error.
+  // log: errors of ours go to standard error.
   bool log = false;
-  // explain: commands as lines to standard error.
+  // explain: each command to a device goes to standard error, as a line.
   bool explain = false;
-  // counters: the devices' lines to standard error, at the process's end.
+  // counters: what each device carried goes to standard error, as a line, when the process ends.
   bool counters = false;
-  // loss=SHARE, corrupt=SHARE, delay=TIME, seed=NUMBER: of sent packets, for each device.
+  // loss=SHARE, corrupt=SHARE, delay=TIME, seed=NUMBER: faults of packets that the process sends,
+  // drawn for each device apart.
   soft::FabricFaults faults;
   // error-at=N[:STATUS], port-down=AFTER[:FOR].
   RequestFault request_fault;
@@ -47,7 +49,7 @@ struct Options {
 // Returns this machine's address towards others; 127.0.0.1 if none.
 Address DefaultAddress();
 
-// Returns "lo" if there is none.
+// Returns the name of the interface that has `address`; "lo" if none.
 std::string InterfaceOf(const Address& address);
 
 }  // namespace tokamak::verbs::kernel

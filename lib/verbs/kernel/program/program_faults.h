@@ -14,8 +14,8 @@
 
 namespace tokamak::verbs::kernel {
 
-// Completes one send request with `status`, in its turn but not carried out; its queue pair is in
-// Error.
+// One send request fails: it completes with `status` in its turn, without being carried out, and
+// its queue pair is in Error.
 struct RequestFault {
   uint64_t number = 0;  // in the order taken by the process's devices, from 1; 0: none
   CompletionStatus status = CompletionStatus::kRetryExceeded;
@@ -25,10 +25,10 @@ struct RequestFault {
   std::string ToString() const;  // for Parse
 };
 
-// The first device's, which carries no packet meanwhile.
+// The port of the first device goes down, and carries no packet meanwhile.
 struct PortFault {
-  base::Duration after;  // since opening the device; zero: stays up
-  base::Duration lasts;  // then up again; zero: stays down
+  base::Duration after;  // since the process opened the device; zero: it stays up
+  base::Duration lasts;  // then it is up again; zero: it stays down
 
   bool any() const { return after > base::Duration(); }
 

@@ -19,7 +19,7 @@
 namespace tokamak::verbs::kernel {
 namespace {
 
-// A sandbox keeps the kernel from checking pages for us.
+// The kernel checks the pages for us. If a sandbox forbids that, we look ourselves.
 bool Forbidden(ssize_t copied) { return copied < 0 && (errno == EPERM || errno == ENOSYS); }
 
 uint64_t PageSize() {
@@ -27,7 +27,7 @@ uint64_t PageSize() {
   return size;
 }
 
-// Returns true if all that is mapped may be.
+// Returns true if all that is mapped there may be written.
 bool MayBeWritten(uint64_t begin, uint64_t end) {
   std::ifstream mappings("/proc/self/maps");
   for (std::string line; std::getline(mappings, line);) {
@@ -40,7 +40,7 @@ bool MayBeWritten(uint64_t begin, uint64_t end) {
   return true;
 }
 
-// Stands in before Linux 5.14; checks only reading.
+// Kernels before 5.14 cannot be asked for pages; this only finds out that a page can be read.
 int Probe(uint64_t begin, uint64_t end) {
   for (uint64_t page = begin; page < end; page += PageSize()) {
     uint8_t byte = 0;
@@ -80,7 +80,7 @@ int Populate(uint64_t address, uint64_t length, bool writable) {
   const int advice = writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
   while (madvise(reinterpret_cast<void*>(begin), end - begin, advice) != 0) {
     if (errno == EINTR || errno == EAGAIN) continue;
-    // The newer kernels' error for missing rights.
+    // A kernel that can be asked gives this error for memory without the right.
     if (errno != EINVAL || (writable && !MayBeWritten(begin, end))) return EFAULT;
     return Probe(begin, end);
   }

@@ -1,8 +1,9 @@
 // Reports to the thread sanitizer the order that the indices of rings make between a program and
 // its device.
 //
-// rdma-core's provider, built without the sanitizer, is the program's side: its memory use after a
-// completion would be reported. No effect in other builds.
+// The program's side of a ring is rdma-core's provider, which is built without the thread
+// sanitizer: that would report the program's use of its memory after a completion. In other builds
+// these do nothing.
 // Thread rule: any thread.
 #pragma once
 

@@ -12,7 +12,7 @@ namespace {
 constexpr uintptr_t kSmallestPage = 4096;
 constexpr int kFaults[] = {SIGSEGV, SIGBUS};
 
-// This thread's; null outside the program's memory.
+// Where a fault of this thread leads; null while it does not touch the program's memory.
 thread_local std::jmp_buf* volatile way_back = nullptr;
 struct sigaction faults_before[sizeof(kFaults) / sizeof(kFaults[0])];  // of kFaults
 
@@ -37,8 +37,8 @@ void OnFault(int fault, siginfo_t* info, void* context) {
   std::longjmp(*back, 1);
 }
 
-// True once this thread has unblocked them: threads block all signals, and a blocked fault ends the
-// process.
+// True once this thread has unblocked these signals: our threads block all signals, and a blocked
+// fault ends the process.
 thread_local bool faults_open = false;
 
 void UnblockFaults() {
@@ -48,7 +48,7 @@ void UnblockFaults() {
   pthread_sigmask(SIG_UNBLOCK, &faults, nullptr);
 }
 
-// Keeps each byte, even if others change it. Unchecked by sanitizers.
+// Leaves each byte as it is, even if others change it. No sanitizer may check this access.
 template <bool kWrite>
 __attribute__((noinline, no_sanitize("address", "thread", "undefined"))) void TouchPages(uint8_t* memory,
                                                                                          size_t length) {

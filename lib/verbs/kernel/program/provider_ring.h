@@ -22,11 +22,12 @@ namespace tokamak::verbs::kernel {
 
 class ProviderRing final {
  public:
-  // Has at least `least` elements, see capacity(), of `element_size` bytes. Null without memory.
+  // Makes a ring of at least `least` elements, see capacity(), of `element_size` bytes. Null
+  // without memory.
   static std::unique_ptr<ProviderRing> Make(RingMemory& memory, uint32_t least, uint32_t element_size);
 
   uint32_t capacity() const { return mask_; }
-  // For the program's mmap.
+  // Where the program maps it.
   const mminfo& place() const { return block_->place(); }
 
   uint32_t Next(uint32_t index) const { return (index + 1) & mask_; }

@@ -17,7 +17,7 @@ namespace tokamak::verbs::kernel {
 
 constexpr uint32_t kMostSges = 16;
 
-// In our ids of receives.
+// Marks our ids of receives, to tell them from those of sends.
 constexpr uint64_t kReceiveId = uint64_t{1} << 63;
 
 struct ReceiveWqe {
@@ -28,7 +28,7 @@ struct ReceiveWqe {
   absl::Span<const Sge> memory() const { return absl::MakeConstSpan(sges.data(), sge_count); }
 };
 
-// Copies at most those in the element.
+// Copies `count` sges from the ring, at most those that the element holds.
 inline uint32_t CopySges(const uint8_t* from, uint32_t room, uint32_t count, std::array<Sge, kMostSges>* sges) {
   const uint32_t copied = std::min({count, kMostSges, room / static_cast<uint32_t>(sizeof(rxe_sge))});
   for (uint32_t i = 0; i < copied; ++i) {

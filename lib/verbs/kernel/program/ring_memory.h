@@ -1,5 +1,5 @@
 // RingMemory is the memory that one opened device shares with its program: a memfd. The program's
-// device descriptor is one of it, for the provider's ordinary mmap().
+// descriptor of the device is one of it, so the provider's mmap() of the device is an ordinary one.
 //
 // Thread rule: one lock's. Blocks may outlive it.
 #pragma once
@@ -39,10 +39,11 @@ class RingMemory final {
   // Null without memory or a descriptor.
   static std::unique_ptr<RingMemory> Make();
 
-  // Returns zeros, page-aligned; null without memory. A dropped block's place is not used again.
+  // Returns zeros, page-aligned; null without memory. A dropped block's memory is freed, but its
+  // place is not used again.
   std::unique_ptr<Block> Allocate(size_t size);
 
-  // Returns one closed on exec; -1 without one.
+  // Returns another descriptor of the memory, closed on exec; -1 if the process can have no more.
   int Duplicate() const;
 
  private:

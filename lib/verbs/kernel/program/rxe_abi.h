@@ -1,8 +1,8 @@
 // Structs that rdma_rxe and its provider library share in memory (rdma/rdma_user_rxe.h). That
 // header includes the kernel's Internet addresses, which must come after libc's.
 //
-// Empty structs have a size in C++ alone, which moves fields behind one (the data of rxe_dma_info):
-// use the sizes and offsets below.
+// An empty struct has a size in C++ and none in C, so fields behind one (the data of rxe_dma_info)
+// are elsewhere for us: use the sizes and offsets below.
 #pragma once
 
 #include <netinet/in.h>
@@ -13,7 +13,7 @@
 
 namespace tokamak::verbs::kernel {
 
-// Up to the sges, or inline data.
+// Bytes of a work request up to its sges, or its inline data.
 constexpr size_t kDmaHeader = offsetof(rxe_dma_info, reserved) + sizeof(rxe_dma_info::reserved);
 constexpr size_t kSendHeader = offsetof(rxe_send_wqe, dma) + kDmaHeader;
 constexpr size_t kReceiveHeader = offsetof(rxe_recv_wqe, dma) + kDmaHeader;

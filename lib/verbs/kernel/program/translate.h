@@ -12,13 +12,14 @@
 
 namespace tokamak::verbs::kernel {
 
-// Maps as docs/verbs.md says (Errors of calls).
+// Returns the kernel's answer for a failed call of ours (docs/verbs.md, Errors of calls).
 int ErrnoOf(const absl::Status& status);
 
-// Maps the known IB_UVERBS_ACCESS_*; the caller checks the others.
+// Maps the rights of IB_UVERBS_ACCESS_* that are known; the caller checks the others.
 Access AccessOf(uint32_t flags);
 
-// Returns true for known rights, and optional, ignored ones. (ib_check_mr_access)
+// Returns whether a region may be given these rights: known ones, or optional ones, which are
+// ignored. (ib_check_mr_access)
 bool IsRegionAccess(uint32_t flags);
 
 // Returns ibv_wc_status.
