@@ -66,9 +66,9 @@ void Allocator::Free(const Allocation& allocation) {
   Link(index);
 }
 
-// A window moves over the blocks by address: its end block by block, its begin as far as `size`
-// allows. The queue holds candidates for the dearest block, the dearest in front: a new block drops
-// the cheaper ones behind.
+// A window moves over the blocks by address, its begin as far as `size` allows. The queue holds
+// candidates for its dearest block, the dearest in front: a new block drops the cheaper ones
+// behind.
 std::optional<BlockRun> Allocator::FindRun(uint64_t size, Cost cost) const {
   if (size > capacity() || capacity_ == 0) return std::nullopt;
   struct Priced {
@@ -204,8 +204,7 @@ uint64_t Allocator::ToUnits(uint64_t size) {
   return std::max<uint64_t>(1, size / kAlignment + (size % kAlignment != 0));
 }
 
-// Row 0: the sizes below kFineBins, one each; row c > 0: [2^(c+4), 2^(c+5)) in kFineBins equal
-// parts.
+// Row 0: sizes below kFineBins; row c > 0: [2^(c+4), 2^(c+5)) in kFineBins equal parts.
 Allocator::Bin Allocator::BinOf(uint64_t units) {
   if (units < kFineBins) return {0, static_cast<int>(units)};
   const int shift = HighestBit(units) - kFineBits;
@@ -226,7 +225,7 @@ uint32_t Allocator::FindInLargerBins(uint64_t units) const {
   return bins_[bin.coarse][LowestBit(fine)];
 }
 
-// Returns a block that fits from the bin of `units` itself, among its first kMaxScan.
+// Looks at the first kMaxScan of the bin of `units`.
 uint32_t Allocator::FindInOwnBin(uint64_t units) const {
   const Bin bin = BinOf(units);
   uint32_t index = bins_[bin.coarse][bin.fine];
@@ -308,7 +307,7 @@ void Allocator::MergeWithAfter(uint32_t index) {
 absl::Status Allocator::CheckConsistency() const {
   uint64_t end = 0, used = 0, used_blocks = 0, free_blocks = 0;
   uint32_t before = kNone;
-  // Block 0 begins the arena: it is the first made, and merging keeps the block in front.
+  // Block 0 begins the arena: the first made, and merging keeps the block in front.
   for (uint32_t i = capacity_ == 0 ? kNone : 0; i != kNone; before = i, i = blocks_[i].after) {
     const Block& block = blocks_[i];
     if (block.use == Block::Use::kSpare) return absl::InternalError(absl::StrCat("block ", i, " is spare"));

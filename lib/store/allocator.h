@@ -1,8 +1,7 @@
 // Allocator hands out ranges of an arena that it never touches; its own records lie elsewhere.
 //
-// The arena, which others reach, holds no data that we rely on. Two-level segregated fit (Masmano
-// et al. 2004): free blocks hang in bins by size, two bitmaps find a bin that fits, neighbours
-// merge when freed. Allocate and Free take constant time.
+// Two-level segregated fit (Masmano et al. 2004): free blocks hang in bins by size, two bitmaps
+// find a bin that fits, neighbours merge when freed. Allocate and Free take constant time.
 //
 // Law: blocks tile the arena; no two free blocks touch; every offset is a multiple of kAlignment.
 // Thread rule: one thread.
@@ -18,16 +17,16 @@
 
 namespace tokamak::store {
 
-// `size`: as requested, rounded up to kAlignment.
+// `size`: rounded up to kAlignment.
 struct Allocation {
   uint64_t offset = 0;
   uint64_t size = 0;
   uint32_t block = 0;  // allocator's number
 };
 
-// Neighbours that merge into one free block once those in use are freed.
+// Neighbours that merge once those in use are freed.
 struct BlockRun {
-  uint32_t first = 0;          // front one, the later free block
+  uint32_t first = 0;          // later free block
   std::vector<uint32_t> used;  // by address
 };
 
@@ -36,33 +35,33 @@ class Allocator final {
   static constexpr uint64_t kAlignment = 64;
   static constexpr uint64_t kMaxCapacity = uint64_t{1} << 56;
 
-  // Manages [0, capacity) bytes, `capacity` rounded down to kAlignment.
+  // Manages [0, capacity) bytes, `capacity` rounded down to kAlignment and at most kMaxCapacity.
   explicit Allocator(uint64_t capacity);
 
   // Returns nothing, changing nothing, if no free block is found. May overlook a block up to 1/32
-  // larger than `size` among many of nearly its size; any size up to largest_free() succeeds. Size
-  // 0 takes kAlignment bytes.
+  // larger than `size` among many of nearly its size, none up to largest_free(). Size 0 takes
+  // kAlignment bytes.
   std::optional<Allocation> Allocate(uint64_t size);
 
   // CHECKs that it is allocated.
   void Free(const Allocation& allocation);
 
-  // The cost of freeing a block in use, above 0; nothing: it may not be freed.
+  // The cost of freeing, above 0; nothing: the block may not be freed.
   using Cost = absl::FunctionRef<std::optional<uint64_t>(uint32_t block)>;
 
-  // Returns the cheapest run of at least `size` bytes, or nothing. A run costs as much as its
-  // dearest block; then fewer bytes in use win. Takes time in proportion to all blocks.
+  // Returns the cheapest run of at least `size` bytes, or nothing: first by its dearest block, then
+  // by bytes in use. Takes time in proportion to all blocks.
   std::optional<BlockRun> FindRun(uint64_t size, Cost cost) const;
 
-  // Returns a run of at least `size` bytes around a block in use, of blocks up to `dearest` each;
-  // nothing if kMaxGrowth blocks form none.
+  // The same around a block in use, of blocks up to `dearest` each; nothing if kMaxGrowth blocks
+  // form none.
   std::optional<BlockRun> GrowRun(uint32_t block, uint64_t size, uint64_t dearest, Cost cost) const;
 
-  // Returns the first run of at least `size` bytes, of blocks up to `dearest` each; nothing if
-  // kMaxSweep blocks form none. Begins where the last sweep ended, and wraps.
+  // Returns the first run, of blocks up to `dearest` each; nothing if kMaxSweep blocks form none.
+  // Begins where the last sweep ended, and wraps.
   std::optional<BlockRun> SweepRun(uint64_t size, uint64_t dearest, Cost cost);
 
-  // Takes the front of a run that is all free.
+  // The run must be all free.
   Allocation AllocateRun(const BlockRun& run, uint64_t size);
 
   // Bytes that an Allocate is sure to get; exact when fewer than kMaxScan blocks are nearly as

@@ -1,7 +1,7 @@
 // CreateQueue holds the creates that wait for room, in order of arrival.
 //
-// A later create that fits may overtake the first until the overtaking bytes equal the first's own
-// size: small creates cannot starve a large one.
+// Later ones that fit may overtake the first until their bytes equal its own size: small creates
+// cannot starve a large one.
 // Law: a callback runs at most once, from a task; a waiting create holds no memory.
 // Thread rule: the store's loop.
 #pragma once
@@ -55,8 +55,7 @@ class CreateQueue final {
     if (!waiting_.empty()) ServeSoon();
   }
 
-  // Returns true if a new create of `size` bytes may be served before the waiting ones; Overtook
-  // records it.
+  // Returns true if a create of `size` bytes may go before the waiting ones; Overtook records it.
   bool MayOvertake(uint64_t size) const;
   void Overtook(uint64_t size) { overtaken_ += waiting_.empty() ? 0 : size; }
 
@@ -66,8 +65,8 @@ class CreateQueue final {
   size_t size() const { return waiting_.size(); }
 
  private:
-  // A failed search for room has looked at all blocks. At most this many fail in one task, and the
-  // next comes after a pause for each kBlocksPerPause blocks or part of them.
+  // A failed search has looked at all blocks. At most this many fail in one task, and the next
+  // pauses for each kBlocksPerPause blocks or part of them.
   static constexpr int kMaxSearches = 4;
   static constexpr base::Duration kPause = base::Milliseconds(1);
   static constexpr int64_t kBlocksPerPause = 4096;

@@ -26,22 +26,22 @@ class EvictionOrder final {
   void Remove(Object& object);
   void Touch(Object& object);
 
-  // Returns the next object to evict, or null; it stays until removed.
+  // Null: none. It stays until removed.
   Object* Next() const;
 
   // Returns the run of blocks to free for `size` bytes, or nothing if no eviction makes enough
-  // room. Looks, in this order and at copies first, at
+  // room. Looks, copies first, at
   // 1. the least recently used few, each with neighbours in the older half of the order,
-  // 2. a part of the arena, from where the last such sweep ended, for a run of objects in the older
-  //    half, and then for one without the newest eighth,
+  // 2. a part of the arena, from where the last such sweep ended, for a run of the older half, and
+  //    then for one without the newest eighth,
   // 3. everything: for the run whose most recently used object is the oldest.
   // The first two take constant time, and suffice for most requests.
   std::optional<BlockRun> ChooseRun(Allocator& allocator, uint64_t size) const;
 
-  // Returns the object in a block of a run from ChooseRun, if nothing was evicted or pinned since.
+  // The run is ChooseRun's, and nothing was evicted or pinned since.
   Object& In(uint32_t block) const { return *in_block_[block]; }
 
-  // Bytes of the arena.
+  // Counts bytes of the arena.
   uint64_t evictable_bytes() const;
 
   // For tests. `objects` counts both origins.
@@ -49,7 +49,7 @@ class EvictionOrder final {
   uint64_t objects() const { return pulled_.objects + created_here_.objects; }
 
  private:
-  // Least recently used objects around which a run is looked for first.
+  // Around which a run is looked for first.
   static constexpr int kCandidates = 8;
 
   struct List {
@@ -62,7 +62,7 @@ class EvictionOrder final {
   List& ListOf(const Object& object) { return object.info.origin == Origin::kPulled ? pulled_ : created_here_; }
   static absl::Status Check(const List& list, Origin origin);
   std::optional<BlockRun> ChooseOldRun(const List& list, Allocator& allocator, uint64_t size) const;
-  // Higher the later it was used, and for objects created here. Nothing: it stays.
+  // Returns more the later the object was used, and for one created here. Nothing: it stays.
   std::optional<uint64_t> CostOf(uint32_t block) const;
 
   const bool cache_;

@@ -15,7 +15,6 @@ class StreamHash final {
  public:
   StreamHash();
 
-  // Independent of how the stream is cut into calls.
   void Add(absl::Span<const uint8_t> bytes);
 
   uint64_t hash() const;

@@ -1,7 +1,6 @@
 // Hashing hashes whole objects, pinned meanwhile, a slice at a time.
 //
-// Each owner has one hash under way; owners take turns, slice by slice, and the loop runs in
-// between.
+// Each owner has one hash under way; owners take turns, slice by slice.
 // Thread rule: the store's loop.
 #pragma once
 

@@ -1,11 +1,10 @@
 // ObjectTable lists the objects: one record for each id, with its state, its pins, and the account
 // of each program.
 //
-// Iteration is by id, so two runs of one seed see the same order.
+// Iteration is by id, the same for two runs of one seed.
 //
 // Law: a record's state changes only in Enter(), along the arrows of types.h.
-// Law: a record leaves the table only when it has ended (evicted, deleted, aborted) and is
-// unpinned.
+// Law: a record leaves the table only when it has ended and is unpinned.
 // Thread rule: the store's loop.
 #pragma once
 
@@ -25,7 +24,7 @@
 
 namespace tokamak::store {
 
-// Its address is stable while it is in the table.
+// At a stable address while in the table.
 struct Object {
   StoredObject info;
   Owner creator{};                       // may seal or abort it
@@ -37,7 +36,7 @@ struct Object {
   uint64_t last_use = 0;  // higher is later
 
   bool sealed() const { return info.state == State::kSealed; }
-  // True if deleted or aborted, but still pinned.
+  // Deleted or aborted, but still pinned.
   bool lingers() const { return info.state != State::kCreated && info.state != State::kSealed; }
 };
 
@@ -47,7 +46,7 @@ class ObjectTable final {
   ObjectTable(const ObjectTable&) = delete;
   ObjectTable& operator=(const ObjectTable&) = delete;
 
-  // Returns null if there is none; lingering ones count.
+  // Finds lingering ones too; null: none.
   Object* Find(const base::ObjectId& id);
   const Object* Find(const base::ObjectId& id) const;
 
@@ -57,10 +56,10 @@ class ObjectTable final {
   // CHECKs that types.h draws the step.
   void Enter(Object& object, State state);
 
-  // Makes a copy count as created here.
+  // Counts a copy as created here.
   void Keep(Object& object);
 
-  // Destroys an ended, unpinned record.
+  // It has ended and is unpinned.
   void Erase(Object& object);
 
   // An owner may pin several times.
@@ -69,7 +68,7 @@ class ObjectTable final {
   // Returns false, changing nothing, when `who` has no pin.
   [[nodiscard]] bool Unpin(Object& object, Owner who);
 
-  // Returns the objects that `who` pins, by id, once for each pin.
+  // Returns objects by id, once for each pin.
   std::vector<base::ObjectId> PinnedBy(Owner who) const;
   std::vector<base::ObjectId> UnsealedOf(Owner who) const;
 

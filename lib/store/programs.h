@@ -2,8 +2,7 @@
 // that are kept because it created them, and that are in quarantine because it may still write
 // there.
 //
-// A program is a label, shared by owners. Owners without one are the node itself (its transfers,
-// waiting gets), one account.
+// A program is a label, shared by owners. Owners without one are the node itself, one account.
 // Law: the accounts together equal the objects.
 // Thread rule: the store's loop.
 #pragma once
@@ -21,7 +20,7 @@ namespace tokamak::store {
 
 class Programs final {
  public:
-  // Its address is stable while the program has an owner, an object or quarantined memory.
+  // At a stable address while the program has an owner, an object or quarantined memory.
   struct Account {
     OwnerUsage usage;
     uint64_t owners = 0;
@@ -40,9 +39,9 @@ class Programs final {
   Account& Of(Owner who);
   const Account& Of(Owner who) const { return const_cast<Programs*>(this)->Of(who); }
 
-  // Sets the most bytes, unsealed and pinned together, that `who` itself may hold.
+  // Limits `who` itself, unsealed and pinned together.
   void Limit(Owner who, uint64_t bytes) { limits_[who].bytes = bytes; }
-  // Returns the rest of its limit; nothing: it has none.
+  // Returns nothing if there is no limit.
   std::optional<uint64_t> LeftOf(Owner who) const;
   bool limited() const { return !limits_.empty(); }
 
@@ -57,7 +56,7 @@ class Programs final {
   void AddQuarantined(Account& account, uint64_t bytes) { account.usage.quarantined_bytes += bytes; }
   void RemoveQuarantined(Account& account, uint64_t bytes);
 
-  // Returns the accounts that hold something, largest first. Ended programs are one account.
+  // Returns the largest first, without empty ones. Ended programs are one account.
   std::vector<OwnerUsage> usage() const;
 
  private:

@@ -1,7 +1,7 @@
 // Quarantine is memory that belongs to no object and is not allocated, since a program out of reach
 // may still write there.
 //
-// A range is held back until its keeper is closed, and counts for the program that left it.
+// A range is held back until its keeper is closed, for the program that left it.
 // Thread rule: the store's loop.
 #pragma once
 
@@ -20,8 +20,8 @@ class Quarantine final {
  public:
   struct Range {
     Allocation allocation;
-    Programs::Account* account = nullptr;  // of the program that may still write there
-    uint64_t bytes = 0;                    // of the object that lay there
+    Programs::Account* account = nullptr;  // of that program
+    uint64_t bytes = 0;                    // of the object there
   };
 
   void Open(Owner keeper) { held_[keeper]; }
@@ -35,7 +35,7 @@ class Quarantine final {
     return true;
   }
 
-  // Closes the keeper and returns its ranges: nobody writes there any more.
+  // Returns the keeper's ranges: nobody writes there any more.
   std::vector<Range> Close(Owner keeper) {
     const auto it = held_.find(keeper);
     if (it == held_.end()) return {};

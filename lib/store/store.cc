@@ -536,7 +536,6 @@ void Store::Publish(Event::Kind kind, const Object& object) {
                         info.location.generation, info.name});
 }
 
-// Checks the laws between the parts, and each part its own.
 absl::Status Store::CheckConsistency() const {
   if (absl::Status s = allocator_.CheckConsistency(); !s.ok()) return s;
   if (absl::Status s = table_.CheckConsistency(); !s.ok()) return s;

@@ -5,20 +5,19 @@
 //
 // Law: a sealed object never moves or changes, and a pinned one is neither evicted nor overwritten.
 // Law: every created object is still there, or was aborted, deleted or counted as evicted:
-// statistics().lost() == 0.
+//      statistics().lost() == 0.
 // Law: memory that an owner may still write to is never another object's.
 // Law: an object created here is kept until it is deleted, unless the store is a cache.
 // Law: objects are evicted only if that makes the requested room.
 // Law: while closed to puts, objects created here were sealed before, or never are.
 // Law: a name ends with its object; an object may have none.
-// Law: abuse by one owner (a foreign Seal, a Release too many) is refused and changes nothing for
-// another.
-// Thread rule: one loop, the control loop. No callback runs inside the call that took it.
+// Law: abuse by one owner (a foreign Seal, a Release too many) changes nothing for another.
+// Thread rule: the control loop. No callback runs inside the call that took it.
 //
 // Errors, as in Plasma: kAlreadyExists, kNotFound, kResourceExhausted (no room or quota; the text
 // names the holders of the memory, and the remedy), kFailedPrecondition (not in the right state, or
-// not yours), kInvalidArgument. While closed to puts, a program's Create and Seal fail with the
-// status given to CloseToPuts.
+// not yours), kInvalidArgument. While closed to puts, a program's Create and Seal fail with
+// CloseToPuts' status.
 #pragma once
 
 #include <cstdint>
@@ -52,11 +51,11 @@
 namespace tokamak::store {
 
 struct Options {
-  // True if objects created here, perhaps the only copies, may be evicted too.
+  // True if objects created here may be evicted too.
   bool cache = false;
 
-  // Bytes of a program (a label, see NewOwner), unsealed, quarantined and pinned together; 0: no
-  // limit.
+  // Bytes that a program (a label, see NewOwner) may hold, unsealed, quarantined and pinned
+  // together; 0: no limit.
   uint64_t quota_bytes = 0;
 
   // In traces.
@@ -71,7 +70,6 @@ struct Options {
   std::function<void(uint64_t offset, uint64_t size)> on_free;
 };
 
-// An object that comes as bytes.
 struct SmallObject {
   base::ObjectId id;
   absl::Span<const uint8_t> data;
@@ -81,7 +79,7 @@ struct SmallObject {
 
 class Store final {
  public:
-  // Bytes of one CreateAndSeal or batch: one task's worth of copying.
+  // Bytes of one CreateAndSeal or batch: a task's worth of copying.
   static constexpr uint64_t kMaxSmallBytes = base::kMaxCopyPerTask;
 
   // `arena` (64-byte aligned), `loop` and `trace` must outlive the store, which reads the arena
@@ -91,8 +89,8 @@ class Store final {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // Returns a new creator or pinner. `label` names its program ("pid 1234 python3"); without one it
-  // is part of the node itself, and has no quota.
+  // `label` names the owner's program ("pid 1234 python3"); without one it is part of the node
+  // itself, and has no quota.
   Owner NewOwner(const std::string& label = std::string());
 
   // A program that holds more keeps it, and gets no more.
@@ -104,8 +102,7 @@ class Store final {
   void OpenToPuts() { closed_to_puts_ = absl::OkStatus(); }
   bool closed_to_puts() const { return !closed_to_puts_.ok(); }
 
-  // Sets the most bytes, unsealed and pinned together, that `who` itself may hold, beside its
-  // program's quota.
+  // Bounds the bytes, unsealed and pinned together, of `who` itself, beside its program's quota.
   void Limit(Owner who, uint64_t bytes) { table_.programs().Limit(who, bytes); }
 
   // Aborts its unsealed objects, ends its gets without an answer, and gives its pins back.
@@ -113,35 +110,34 @@ class Store final {
 
   // As DropOwner, for an owner that may still write to its unsealed objects: their memory counts
   // for its program, and is not reused, until EndQuarantine(keeper). Their ids are free at once.
-  // `keeper`, a number of its own, may keep for several. Returns false if nothing is held back, nor
-  // to end.
+  // `keeper`, a number of its own, may keep for several. Returns false if there is nothing to hold
+  // back or end.
   [[nodiscard]] bool AbandonOwner(Owner who, Owner keeper);
   void EndQuarantine(Owner keeper);
 
   // Reserves room for data and, behind it, metadata, evicting if needed and allowed, and draws a
-  // generation. The object belongs to `who` and is invisible until sealed; its bytes are whatever
-  // lay there. kAlreadyExists; kFailedPrecondition while a deleted or aborted object of this id is
-  // pinned; kResourceExhausted, also where waiting creates must not be overtaken.
+  // generation. The object is `who`'s and invisible until sealed; its bytes are whatever lay there.
+  // kAlreadyExists; kFailedPrecondition while a deleted or aborted object of this id is pinned;
+  // kResourceExhausted, also where waiting creates must not be overtaken.
   absl::StatusOr<Location> Create(const base::ObjectId& id, uint64_t data_size, uint64_t metadata_size, Owner who,
                                   const base::ObjectName& name = {});
 
-  // As Create, but returns nothing, and counts no refusal, when there is no room now.
+  // As Create, but without room returns nothing, and counts no refusal.
   std::optional<absl::StatusOr<Location>> CreateIfRoom(const CreateRequest& request);
 
-  // As Create, but answers when there is room, in order (see CreateQueue), or fails at `deadline`;
-  // failures other than want of room come at once. Dropping the handle before the callback runs
-  // creates nothing.
+  // As Create, but waits for room, in order (see CreateQueue), until `deadline`; other failures
+  // come at once. Dropping the handle before the callback runs creates nothing.
   [[nodiscard]] base::Pending CreateLater(const CreateRequest& request, base::Time deadline, CreateCallback callback) {
     return creates_.Add(request, deadline, std::move(callback));
   }
 
-  // As Create, for a copy of another node's object. It may overtake waiting creates, as a copy can
-  // be evicted.
+  // As Create, for another node's object. It may overtake waiting creates, as a copy can be
+  // evicted.
   absl::StatusOr<Location> CreateCopy(const base::ObjectVersion& version, uint64_t data_size, uint64_t metadata_size,
                                       Owner who, const base::ObjectName& name = {});
 
-  // Makes the object visible for good, adding no pin. Only its creator may (kFailedPrecondition),
-  // and only once nothing can write to its memory any more. kNotFound.
+  // Makes the object visible for good, adding no pin; only its creator may (kFailedPrecondition),
+  // once nothing can write to its memory any more. kNotFound.
   absl::Status Seal(const base::ObjectId& id, Owner who);
 
   // Drops an unsealed object; only its creator may. While it is pinned (a transfer whose peer may
@@ -149,15 +145,14 @@ class Store final {
   absl::Status Abort(const base::ObjectId& id, Owner who);
 
   // Creates, copies and seals in one call, without quota. kInvalidArgument beyond kMaxSmallBytes;
-  // otherwise errors as Create.
+  // else errors as Create.
   absl::StatusOr<Location> CreateAndSeal(const SmallObject& object, Owner who);
 
-  // The same for many, which succeed or fail alone, results in order; all fail beyond
-  // kMaxSmallBytes together.
+  // The same for many, which succeed or fail alone; all fail beyond kMaxSmallBytes together.
   std::vector<absl::StatusOr<Location>> CreateAndSealBatch(absl::Span<const SmallObject> objects, Owner who);
 
-  // Creates and seals all or none, at once for all observers. Errors: as CreateAndSeal, of the
-  // first that cannot be created.
+  // The same for all or none, at once for all observers. kInvalidArgument beyond kMaxSmallBytes
+  // together; else the error of the first that cannot be created.
   absl::Status CreateAndSealTogether(absl::Span<const SmallObject> objects, Owner who);
 
   // Pins a sealed object for reading. Every Acquire and Pin needs one Release. kNotFound;
@@ -166,7 +161,7 @@ class Store final {
   // The same for the node itself, without quota.
   std::optional<Location> AcquireIfHere(const base::ObjectId& id, Owner who);
 
-  // Pins an object, sealed or not: its memory is not reused before Release, even if it is aborted.
+  // Pins an object, sealed or not: its memory is not reused before Release, even if aborted.
   absl::StatusOr<Location> Pin(const base::ObjectId& id, Owner who);
 
   // kFailedPrecondition when `who` has no pin on `id`.
@@ -176,23 +171,22 @@ class Store final {
   // nothing, beyond the quota of `to`.
   absl::Status PassPin(const base::ObjectId& id, Owner from, Owner to);
 
-  // Keeps a sealed object from being evicted until UnpinHere or its deletion, by one pin of no
-  // owner. kNotFound.
+  // Keeps a sealed object until UnpinHere or its deletion, by one pin of no owner. kNotFound.
   absl::Status PinHere(const base::ObjectId& id);
   // OK also if it was not pinned so. kNotFound.
   absl::Status UnpinHere(const base::ObjectId& id);
 
-  // Makes a sealed object invisible at once; its memory is freed with its last pin. kNotFound;
+  // Hides a sealed object at once; its memory is freed with its last pin. kNotFound;
   // kFailedPrecondition when it is not sealed (abort it).
   absl::Status Delete(const base::ObjectId& id);
-  // The same, but kNotFound if the object has another generation. `reason`, for subscribers:
-  // kDeleted, kRefused or kEvicted.
+  // The same, but kNotFound for another generation. `reason`, for subscribers: kDeleted, kRefused
+  // or kEvicted.
   absl::Status DeleteVersion(const base::ObjectVersion& version, Event::Kind reason = Event::Kind::kDeleted);
 
   // Keeps a copy as if created here. kNotFound.
   absl::Status Keep(const base::ObjectVersion& version);
 
-  // Returns the place of a sealed object, unpinned: for looking only.
+  // Returns the place of a sealed object, unpinned.
   std::optional<Location> Find(const base::ObjectId& id) const;
   bool Contains(const base::ObjectId& id) const { return Find(id).has_value(); }
 
@@ -202,7 +196,7 @@ class Store final {
   // Returns at most `limit` objects in any state by id, after `after`.
   std::vector<StoredObject> List(size_t limit, std::optional<base::ObjectId> after = std::nullopt) const;
 
-  // Evicts at least `bytes` (of statistics().used_bytes), or everything evictable.
+  // Evicts at least `bytes` (of used_bytes), or everything evictable.
   EvictionCount Evict(uint64_t bytes);
 
   // Counts as a use. kNotFound.
@@ -214,27 +208,27 @@ class Store final {
   }
 
   // Answers when all of `ids` are sealed, or at `deadline` with those that are. Each is pinned as
-  // soon as it is there; with the answer the pins pass to `who`, to be released. Dropping the
-  // handle before the callback runs gives them back.
+  // soon as it is there; with the answer the pins pass to `who`. Dropping the handle before the
+  // callback runs gives them back.
   [[nodiscard]] base::Pending GetLater(absl::Span<const base::ObjectId> ids, base::Time deadline, Owner who,
                                        GetCallback callback) {
     return waits_.Get(ids, deadline, who, std::move(callback));
   }
 
   // Answers which of `ids` were seen when `count` of them have been sealed here, or at `deadline`.
-  // Pins nothing, so any may be gone again.
+  // Pins nothing: any may be gone.
   [[nodiscard]] base::Pending WaitLater(absl::Span<const base::ObjectId> ids, size_t count, base::Time deadline,
                                         WaitCallback callback) {
     return waits_.Wait(ids, count, deadline, std::move(callback));
   }
 
-  // Computes the XXH64 of data and metadata together, pinning the object. One hash of each `who`
-  // runs at a time. kNotFound.
+  // Computes the XXH64 of data and metadata, pinning the object. One hash of each `who` runs at a
+  // time. kNotFound.
   [[nodiscard]] base::Pending HashLater(const base::ObjectId& id, Owner who, HashCallback callback) {
     return hashing_.Start(id, who, std::move(callback));
   }
 
-  // Data first. Valid as long as the object is unsealed or pinned.
+  // Data first. Valid while the object is unsealed or pinned.
   absl::Span<uint8_t> Memory(const Location& location);
   absl::Span<const uint8_t> Bytes(const Location& location) const;
   absl::Span<const uint8_t> arena() const { return arena_; }
@@ -244,7 +238,7 @@ class Store final {
   // Returns the holders of memory, largest first.
   std::vector<OwnerUsage> usage() const { return table_.programs().usage(); }
 
-  // Free and evictable bytes: the most that a Create could get, fragmentation aside.
+  // The most that a Create could get, fragmentation aside.
   uint64_t available_bytes() const { return allocator_.free() + eviction_.evictable_bytes(); }
 
   // For tests; in time proportional to the objects.
@@ -286,7 +280,7 @@ class Store final {
   uint64_t next_owner_ = 1;
   uint64_t creates_refused_ = 0;
   absl::Status closed_to_puts_;  // the reason; ok: open
-  // Bytes for which no room was found, nor has appeared since: larger sizes need no search.
+  // Bytes: as many or more find no room, without a search.
   uint64_t no_room_for_ = UINT64_MAX;
 
   Allocator allocator_;

@@ -21,8 +21,8 @@ using EventCallback = std::function<void(absl::Span<const Event> events)>;
 
 class Subscription : public base::Handle {
  public:
-  // Runs the callback in a later task, even without events. During it the store is in the state
-  // that the events describe.
+  // Runs the callback in a later task, even without events. The store is then in the state that
+  // they describe.
   virtual void CallSoon() = 0;
 };
 

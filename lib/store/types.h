@@ -13,7 +13,7 @@
 
 namespace tokamak::store {
 
-// In the arena, in bytes; metadata follows data without a gap. No two existing objects, lingering
+// In bytes of the arena; metadata follows data without a gap. No two existing objects, lingering
 // ones included, overlap.
 struct Location {
   uint64_t offset = 0;
@@ -28,8 +28,7 @@ struct Location {
   }
 };
 
-// A creator, sealer and pinner of objects, from Store::NewOwner(): a client's connection, one
-// transfer.
+// A creator, sealer and pinner of objects (Store::NewOwner): a client's connection, one transfer.
 enum class Owner : uint64_t {};
 
 enum class Origin : uint8_t {
@@ -38,14 +37,13 @@ enum class Origin : uint8_t {
 };
 
 // created -> sealed -> (evicted | deleted), or created -> aborted. Only a sealed object is visible.
-// One deleted or aborted while pinned lingers: it cannot be found, but its memory and its id are
-// not reused before the last Release.
+// One deleted or aborted while pinned lingers: not found, but its memory and its id are not reused
+// before the last Release.
 enum class State : uint8_t { kCreated, kSealed, kEvicted, kDeleted, kAborted };
 
 const char* StateName(State state);
 
-// Objects of most requests, and requests for most objects: these are held without memory of their
-// own.
+// Objects of most requests, and requests for most objects: held without memory of their own.
 constexpr size_t kFewObjects = 4;
 
 struct StoredObject {
@@ -93,14 +91,14 @@ struct EvictionCount {
   }
 };
 
-// The store's memory that one program holds, in bytes of data and metadata. An object counts once
-// for each of its owners that pin it.
+// Bytes of data and metadata that one program holds. An object counts once for each of its owners
+// that pin it.
 struct OwnerUsage {
   std::string label;   // empty: the node itself, or `ended`
-  bool ended = false;  // true for the sum of all ended programs
+  bool ended = false;  // sum of all ended programs
   uint64_t unsealed_bytes = 0;
-  uint64_t quarantined_bytes = 0;  // left unsealed by owners that are gone (Store::AbandonOwner)
-  uint64_t pinned_bytes = 0;       // of any object, lingering ones included
+  uint64_t quarantined_bytes = 0;  // left by owners that are gone (Store::AbandonOwner)
+  uint64_t pinned_bytes = 0;       // lingering objects included
   uint64_t kept_bytes = 0;         // sealed objects created here
 
   // Bytes that the program can give back, the quarantined ones by its end. Bounded by its quota.
@@ -128,7 +126,7 @@ struct Statistics {
   uint64_t sealed_bytes = 0;
   uint64_t lingering_objects = 0;  // deleted or aborted, but still pinned
   uint64_t lingering_bytes = 0;
-  uint64_t quarantined_bytes = 0;  // part of used_bytes: of no object, perhaps still written to (Store::AbandonOwner)
+  uint64_t quarantined_bytes = 0;  // part of used_bytes: of no object, perhaps still written to
   uint64_t pinned_objects = 0;     // lingering ones included
   uint64_t pins = 0;
   uint64_t waiting = 0;          // gets and waits
@@ -146,7 +144,7 @@ struct Statistics {
   EvictionCount evicted_created_here;
   uint64_t creates_refused = 0;  // for want of room
 
-  // Objects gone without an abort, a delete or a counted eviction. Always 0.
+  // Gone without an abort, a delete or a counted eviction. Always 0.
   int64_t lost() const {
     return static_cast<int64_t>(created - aborted - deleted - evicted_pulled.objects - evicted_created_here.objects -
                                 unsealed_objects - sealed_objects);

@@ -13,8 +13,8 @@ namespace tokamak::store {
 
 class Waits::Waiting final : public base::Handle, public Listed {
  public:
-  // With an owner, pins what it finds as an owner of its own until it answers: a Release of the
-  // other, too early or one too many, cannot take a pin away.
+  // Pins what it finds as an owner of its own until it answers: a Release by `who`, too early or
+  // one too many, cannot take a pin away.
   Waiting(Waits& waits, uint64_t number, absl::Span<const base::ObjectId> ids, size_t needed, std::optional<Owner> who,
           GetCallback callback)
       : waits_(waits),

@@ -1,7 +1,7 @@
 // Waits holds the pending gets and waits: each knows the objects it lacks and its deadline.
 //
-// A get pins each object as it appears, so that the first is not evicted while the last is on its
-// way; the pins pass to the asker with the answer.
+// A get pins each object as it appears, so that none is evicted meanwhile; the pins pass to the
+// asker with the answer.
 // Law: a callback runs at most once, from a posted task, and after it the wait holds nothing.
 // Thread rule: the store's loop.
 #pragma once
@@ -26,8 +26,8 @@ namespace tokamak::store {
 
 class Store;
 
-// `location`, pinned once for the owner, is empty if the object was not sealed in time, or was
-// `refused`: beyond the owner's quota.
+// `location`, pinned once for the owner, is empty if the object was not sealed in time, or
+// `refused` beyond the owner's quota.
 struct GetEntry {
   base::ObjectId id;
   std::optional<Location> location;

@@ -1,6 +1,6 @@
 // HashObserver folds all events of a fabric into one number, the same for two runs of one seed.
 //
-// It takes in times, places and sizes, no bytes: payload without memory gives the same number.
+// It takes in times, places and sizes: payload without memory gives the same number.
 #pragma once
 
 #include <cstdint>

@@ -149,7 +149,7 @@ void HostInterface::SendFrame(const Packet& packet, uint8_t priority) {
   egress_.Enqueue(frame);
 }
 
-// The wire is busy, or the priority paused: OnIdle or OnResumed follows.
+// Waits for OnIdle or OnResumed: the wire is busy, or the priority paused.
 void HostInterface::Want(uint8_t priority) {
   wants_ready_ = true;
   wanted_priority_ = priority;

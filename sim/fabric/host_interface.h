@@ -2,15 +2,13 @@
 // come and go.
 //
 // It takes one data packet from the NIC when its wire is free and the packet's priority is not
-// paused: the NIC decides at the last moment. Congestion notifications are taken at any time, into
-// a queue. Arriving packets are handed to the NIC on its own loop; while that is busy they wait in
-// the receive buffer, and are dropped when it is full.
+// paused: the NIC decides at the last moment. Congestion notifications are queued at any time.
+// Arriving packets are handed to the NIC on its own loop; while that is busy they wait in the
+// receive buffer, and are dropped when it is full. A NIC on the network's own loop is called
+// directly.
 //
-// A NIC on the network's own loop is called directly, which saves an event for each packet. NICs
-// spend no processor time of their own.
-//
-// A host outside of the simulation may be plugged in instead (outside_port.h). Packets of a NIC and
-// bytes of an outside host are never converted: the wrong kind finds nobody.
+// A host outside of the simulation may be plugged in instead (outside_port.h); the wrong kind of
+// packet finds nobody.
 //
 // Law: a NIC that found no room, or whose packets were not all taken, hears when there is room.
 // Law: received == delivered + dropped + waiting(), in frames without pause frames.
@@ -36,8 +34,8 @@ namespace tokamak::sim {
 
 constexpr int kDscps = 64;
 
-// The class selectors of RFC 2474: the upper three bits. 26, RoCE's usual DSCP, is in priority 3,
-// and 48, that of congestion notifications, in 6.
+// Class selectors (RFC 2474): the upper three bits. 26, RoCE's usual DSCP, is in priority 3, and
+// 48, of congestion notifications, in 6.
 constexpr std::array<uint8_t, kDscps> ClassSelectors() {
   std::array<uint8_t, kDscps> priorities{};
   for (uint8_t i = 0; i < kDscps; ++i) priorities[i] = i / 8;
@@ -53,7 +51,7 @@ struct InterfaceOptions {
 
 class HostInterface final : public FrameReceiver, private EgressOwner {
  public:
-  // `number`: its own in `addresses`, which has all interfaces before the first packet.
+  // `number`: its own in `addresses`, which is complete before the first packet.
   HostInterface(Environment& environment, const InterfaceOptions& options, const AddressBook& addresses,
                 uint32_t number, Link& out, const Place& place);
   ~HostInterface() override;
@@ -62,11 +60,10 @@ class HostInterface final : public FrameReceiver, private EgressOwner {
   absl::StatusOr<std::unique_ptr<verbs::soft::Port>> Open(base::EventLoop& loop, const verbs::Address& address,
                                                           verbs::soft::PortCallbacks callbacks);
 
-  // Plugs in a host outside. `on_frame` runs on the network's loop, and must not unplug. Up to
-  // `queue` bytes of each priority wait to leave. kAlreadyExists: something is plugged in.
+  // Plugs in a host outside. `on_frame` runs on the network's loop, and must not unplug. `queue`:
+  // bytes of each priority that wait to leave. kAlreadyExists: something is plugged in.
   absl::StatusOr<std::unique_ptr<OutsidePort>> OpenOutside(uint64_t queue, OutsidePort::Receiver on_frame);
 
-  // The cable went down or came up.
   void OnLinkChange() { egress_.ForgetPauses(); }
 
   void Receive(Frame* frame, uint32_t port) override;
@@ -81,7 +78,7 @@ class HostInterface final : public FrameReceiver, private EgressOwner {
   friend class HostPort;
   friend class OutsidePort;
 
-  // Waiting notifications of a NIC; beyond, its port paces it.
+  // Beyond, the NIC's port paces it.
   static constexpr uint64_t kMostNotifications = 1024;
 
   // For HostPort.

@@ -1,8 +1,8 @@
 // OutsidePort is the plug of a host outside of the simulation: it sends and receives whole Ethernet
 // frames, as bytes.
 //
-// It sends when it likes. While the wire is busy or the priority paused, frames wait in the
-// interface's queues, up to a bound.
+// While the wire is busy or the priority paused, frames wait in the interface's queues, up to a
+// bound.
 // Thread rule: that of the fabric.
 #pragma once
 
@@ -18,16 +18,16 @@ namespace tokamak::sim {
 
 class HostInterface;
 
-// The fields that the interface and the switches read, and the bytes that nobody reads on the way.
+// The bytes, and what the interface and the switches read of them.
 struct OutsideFrame {
-  absl::Span<const uint8_t> bytes;  // from the destination's hardware address on, without check sum
+  absl::Span<const uint8_t> bytes;  // from the destination's hardware address, without check sum
   verbs::Address destination;
   uint64_t flow = 0;  // hash of protocol and ports
   uint8_t dscp = 0;
   verbs::soft::Ecn ecn = verbs::soft::Ecn::kNotCapable;
 };
 
-// The bytes are as sent, and may be changed during the call.
+// As sent; may be changed during the call.
 struct ArrivedFrame {
   absl::Span<uint8_t> bytes;
   bool marked = false;  // by a switch, or by the sender
@@ -55,11 +55,10 @@ class OutsidePort final {
   OutsidePort(const OutsidePort&) = delete;
   OutsidePort& operator=(const OutsidePort&) = delete;
 
-  // Bytes of the priority with the most waiting, and the earliest time at which `bytes` less wait.
+  // Most bytes of a priority that wait, and the earliest time at which `bytes` less wait.
   uint64_t queued() const;
   base::Duration TimeOf(uint32_t bytes) const;
 
-  // Copies the bytes.
   [[nodiscard]] Sent Send(const OutsideFrame& frame);
 
  private:

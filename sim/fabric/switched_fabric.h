@@ -1,11 +1,11 @@
 // SwitchedFabric is a network of hosts, switches and cables in virtual time that software NICs plug
 // into, built from a Topology.
 //
-// It runs on one event loop of its own. NICs may share it, which saves events.
+// NICs may share its event loop, which saves events.
 //
 // Law: the same topology, seed and calls give the same frames at the same times.
-// Law: nothing disappears: each link, switch and interface accounts for its frames; when nothing is
-// queued or on its way, all buffers are empty.
+// Law: each link, switch and interface accounts for its frames; when nothing is queued or on its
+//      way, all buffers are empty.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ namespace tokamak::sim {
 struct FabricOptions {
   uint64_t seed = 1;  // of ways, marks and losses
   InterfaceOptions interfaces;
-  base::Duration reroute_delay;  // from a cable's change until the switches reroute
+  base::Duration reroute_delay;  // between a cable's change and new routes
 };
 
 class SwitchedFabric final : public verbs::soft::Fabric {
@@ -50,7 +50,7 @@ class SwitchedFabric final : public verbs::soft::Fabric {
   // Takes both directions.
   void SetCableUp(uint32_t cable, bool up);
 
-  // Sets the losses of the sender at this end of a cable (0 or 1) from now on. The options must be
+  // Sets what the sender at this end of a cable (0 or 1) loses from now on. The options must be
   // valid.
   void SetLoss(uint32_t cable, uint32_t end, const LossOptions& options);
 
@@ -62,7 +62,7 @@ class SwitchedFabric final : public verbs::soft::Fabric {
   uint32_t switches() const { return static_cast<uint32_t>(switches_.size()); }
   uint32_t interfaces() const { return static_cast<uint32_t>(interfaces_.size()); }
 
-  // Frames that are queued, on a wire, or wait for a NIC; and those ever made.
+  // Frames queued, on a wire, or waiting for a NIC; and ever made.
   uint64_t frames_in_use() const { return frames_.in_use(); }
   uint64_t frames_made() const { return frames_.made(); }
 

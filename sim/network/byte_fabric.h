@@ -2,7 +2,7 @@
 // protocol tests over loopback or simulation pass through exactly what a wire would carry. A field
 // that no header carries does not arrive; a packet that decodes to another one is a CHECK.
 //
-// A packet that the inner fabric marks corrupt is damaged for real, and the ICRC must notice.
+// A packet marked corrupt is damaged for real, and the ICRC must notice.
 // Thread rule: that of the inner fabric, which must outlive this one, and this one its ports.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace tokamak::sim {
 
 class ByteFabric final : public verbs::soft::Fabric {
  public:
-  // `seed`: of IPv4 identifications and the places of damage.
+  // `seed`: of IPv4 identifications and damage.
   explicit ByteFabric(verbs::soft::Fabric& inner, uint64_t seed = 1) : inner_(inner), random_(seed) {}
 
   absl::StatusOr<std::unique_ptr<verbs::soft::Port>> Open(base::EventLoop& loop, const verbs::Address& address,

@@ -9,8 +9,8 @@ using verbs::soft::Port;
 
 namespace {
 
-// Hands the runs of `packets` that pass to `take`, which returns how many it took, until it takes
-// less than all. Returns the number of packets that are done with.
+// Hands the runs of `packets` that pass to `take`, until it takes (and returns) less than all.
+// Returns the packets that are done with.
 template <typename Passes, typename Take>
 size_t InParts(absl::Span<const Packet> packets, const Passes& passes, const Take& take) {
   size_t done = 0;

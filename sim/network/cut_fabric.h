@@ -1,7 +1,6 @@
 // CutFabric is another fabric in which the ways between addresses can be cut: then neither new
-// packets nor those in flight pass.
+// packets nor those in flight pass. Ports do not matter.
 //
-// Only the IP addresses of devices count.
 // Law: passing packets stay as they are, in the same order and at the same time.
 // Thread rule: that of the fabric below, in virtual time.
 #pragma once

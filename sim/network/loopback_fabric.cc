@@ -32,7 +32,7 @@ uint64_t PayloadBytes(absl::Span<const Packet> packets) {
   return sum;
 }
 
-// Copies `packets`, as from `sender`; `group`: of a multicast, or zeros.
+// As from `sender`; `group`: of a multicast, or zeros.
 void Fill(absl::Span<const Packet> packets, uint64_t bytes, const Address& sender, const Ip& group, Batch* batch) {
   batch->packets.assign(packets.begin(), packets.end());
   batch->bytes.resize(bytes);
@@ -57,7 +57,6 @@ void Fill(absl::Span<const Packet> packets, uint64_t bytes, const Address& sende
 
 }  // namespace
 
-// Packets that wait for their port's loop.
 class LoopbackFabric::Inbox final {
  public:
   Inbox(base::EventLoop& loop, Port::Receiver receiver, uint64_t max_bytes)

@@ -1,7 +1,7 @@
 // LoopbackFabric joins software NICs of one process: in order, without loss, each NIC on any loop
 // and thread.
 //
-// A batch is copied once for each port, into reused memory, and wakes the receiver once.
+// A batch is copied once for each port, and wakes the receiver once.
 // Thread rule: Open from any thread; a port from the thread of its loop. The fabric may be dropped
 // before its ports.
 #pragma once
@@ -19,7 +19,7 @@ namespace tokamak::sim {
 struct LoopbackOptions {
   uint32_t max_mtu = verbs::kMaxMtu;
   uint64_t receive_window = 16 << 20;   // bytes, see Port::receive_window
-  uint64_t receive_buffer = 256 << 20;  // bytes of payload that wait at a port; the rest is dropped
+  uint64_t receive_buffer = 256 << 20;  // bytes that wait at a port; the rest is dropped
 };
 
 class LoopbackFabric final : public verbs::soft::Fabric {

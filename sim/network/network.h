@@ -1,8 +1,5 @@
 // Network is the world of a simulated cluster: virtual time, a fabric in it, and faults of packets
 // on the way.
-//
-// It may be the seeded fabric (sim_network.h), switches and cables (switched_network.h), or in
-// ns-3's time.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +18,7 @@ namespace tokamak::sim {
 struct NetworkOptions {
   uint64_t seed = 1;
   LinkOptions link;  // between any two addresses
-  // At 10.0.RAIL.1 and up, if there are switches.
+  // Hosts at most, at 10.0.RAIL.1 and up, if there are switches.
   uint32_t hosts = 16;
   uint32_t rails = 1;
 };
@@ -36,12 +33,12 @@ class Network {
   // Cuts one direction, also for packets in flight.
   virtual void Cut(const verbs::Address& from, const verbs::Address& to) = 0;
   virtual void Mend(const verbs::Address& from, const verbs::Address& to) = 0;
-  // Separates these addresses from all others; a second call replaces the first.
+  // Separates these from all others; a second call replaces the first.
   virtual void Partition(absl::Span<const verbs::Address> side) = 0;
   // Ends every Cut and Partition.
   virtual void Heal() = 0;
 
-  // Takes effect now, for all packets. If all share cables, only the losses count.
+  // Takes effect now. If all share cables, only the losses count.
   virtual void SetAllLinks(const LinkOptions& options) = 0;
   // Returns whether each direction between two addresses is a link of its own, as SetLink needs.
   virtual bool has_links() const = 0;

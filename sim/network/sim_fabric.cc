@@ -24,7 +24,7 @@ uint32_t WireBytes(const Packet& packet) {
   return kFrameBytes + (packet.peer.is_ipv4() ? 20 : 40) + verbs::soft::DatagramLength(packet);
 }
 
-// Draws on a link depend on its two ends, not on the order of first use.
+// Depends on the two ends of a link, not on the order of first use.
 uint64_t StreamOf(const Address& from, const Address& to) {
   uint64_t hash = 0xcbf29ce484222325;
   const auto fold = [&hash](uint8_t byte) { hash = (hash ^ byte) * 0x100000001b3; };
@@ -41,7 +41,7 @@ base::Duration UpTo(base::Random& random, base::Duration most) {
   return base::Duration::Picoseconds(static_cast<int64_t>(random.Below(static_cast<uint64_t>(most.picoseconds()) + 1)));
 }
 
-// Copies slices that have memory into `bytes`; the others stay as they are.
+// Slices without memory stay as they are.
 void CopyPayload(const Packet& packet, std::vector<uint8_t>* bytes, Packet* copy) {
   bytes->clear();
   bytes->reserve(packet.payload_length());

@@ -2,16 +2,13 @@
 // reorders and damages packets, and can be cut in parts.
 //
 // Each ordered pair of addresses is a link with options, a bandwidth and a Random stream of its
-// own, independent of other links; switches and congestion are sim/fabric's. A packet to a
-// multicast group takes the link to each member.
-//
-// Packets fly on the network's own loop and arrive at the port that has the address then, also
-// after a restart. While a NIC's processor is busy they wait in its receive buffer, to be handed
-// over in one batch.
+// own, independent of others. A multicast takes the link to each member. Packets arrive at the port
+// that has the address then, also after a restart. While a NIC's processor is busy they wait in its
+// receive buffer, to be handed over in one batch.
 //
 // Law: the same calls with the same seed give the same packets at the same times.
 // Law: a payload is copied during Send.
-// Law: a delivered packet was sent; it is delivered at most twice, if duplication is asked for.
+// Law: a delivered packet was sent; it is delivered at most twice, with duplication.
 #pragma once
 
 #include <array>
@@ -38,7 +35,7 @@ struct LinkOptions {
   base::Duration latency = base::Microseconds(2);  // after the last byte has left
   base::Duration jitter;                           // up to this much more, in order
   int64_t picoseconds_per_byte = 0;                // 80: 100 Gb/s; 0: no bound
-  uint64_t queue_bytes = 0;                        // that wait to leave, the rest is dropped; 0: no bound
+  uint64_t queue_bytes = 0;                        // to leave; the rest is dropped; 0: no bound
   // Probabilities, for each packet.
   double loss = 0;
   double duplicate = 0;
@@ -50,7 +47,7 @@ struct LinkOptions {
 struct SimFabricOptions {
   LinkOptions link;                   // default
   uint32_t max_mtu = verbs::kMaxMtu;  // of every port
-  uint64_t receive_buffer = 8 << 20;  // bytes that wait at a port, the rest is dropped; half is receive_window()
+  uint64_t receive_buffer = 8 << 20;  // bytes at a port, the rest is dropped; half is receive_window()
 };
 
 // In packets.
@@ -68,13 +65,13 @@ struct SimFabricCounters {
   uint64_t dropped_nobody = 0;  // nobody had the address, or it had left the group
 };
 
-// Port 0 is opened at RoCE's 4791; as a destination it is the sender's own port.
+// Port 0 is opened at RoCE's 4791; as a destination, it is the sender's own.
 class SimFabric final : public verbs::soft::Fabric {
  public:
   using Address = verbs::Address;
 
-  // `loop` is the network's own. Drops are recorded in `trace`: node is the sender's number in
-  // order of opening. Both must outlive the fabric, and the fabric its ports.
+  // `loop`: the network's own. Drops are recorded in `trace`: node is the sender's number in order
+  // of opening. Both must outlive the fabric, and the fabric its ports.
   SimFabric(base::EventLoop& loop, uint64_t seed, const SimFabricOptions& options, base::Trace& trace);
   ~SimFabric() override;
 
@@ -86,14 +83,12 @@ class SimFabric final : public verbs::soft::Fabric {
   // Takes effect also for links with options of their own.
   void SetAllLinks(const LinkOptions& options);
 
-  // Cuts one direction, also for packets in flight.
+  // See Network.
   void Cut(const Address& from, const Address& to);
   void Mend(const Address& from, const Address& to);
 
-  // Separates these addresses from all others; a second call replaces the first.
   void Partition(absl::Span<const Address> side);
 
-  // Ends every Cut and Partition.
   void Heal();
 
   const SimFabricCounters& counters() const { return counters_; }

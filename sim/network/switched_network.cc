@@ -13,8 +13,7 @@ namespace {
 constexpr uint64_t kFastest = 400'000'000'000;  // bits per second, without a bound
 constexpr uint32_t kMostHosts = 250;            // addresses 10.0.RAIL.N
 
-// Returns a switch with memory for what may come after each pause frame, at any length of the
-// cables.
+// Returns one with memory for what comes after a pause frame, over any cable.
 SwitchOptions RoomySwitch(uint32_t ports, const LinkParameters& cable) {
   constexpr uint64_t kBesides = 1 << 20;  // of each port and priority
   const double on_cables = cable.delay.seconds() * 2 * static_cast<double>(cable.rate.bits_per_second()) / 8;

@@ -9,6 +9,7 @@
 //                 v
 //             sent once more, to be answered at once
 //
+// So kNotFound is the server's answer, not ours.
 // Bound: kMaxWaitsOfPeer Locates; kMaxCalls requests beside the poll, kMaxBegins of which begin
 //      watches: later ones go with the next.
 // Thread rule: the loop of the Caller.

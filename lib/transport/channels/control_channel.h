@@ -1,7 +1,7 @@
 // ControlChannel carries messages over one queue pair: control messages in order, and between them,
 // in turns, the chunks of eager transfers.
 //
-// A message leaves only with a credit (credits.h), so the peer never answers RNR NAK; else it waits
+// A message leaves only with a credit (credits.h), so the peer never answers RNR NAK; others wait
 // here, bounded. Receive windows grow for peers that wait, up to `receive_slots`, and shrink to
 // `first_slots` by RELEASE when idle (docs/transport.md, "Windows"). A message keeps its slot, of
 // the engine's pool, until its completion is known; an inline one only while it is posted.

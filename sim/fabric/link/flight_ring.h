@@ -1,6 +1,5 @@
-// FlightRing is a line of frames on their way, with the times at which they arrive.
-//
-// The times lie together: the next arrival is known without a look at the frame.
+// FlightRing is a line of frames on their way, with the times at which they arrive. The times lie
+// together: the next arrival is known without a look at the frame.
 #pragma once
 
 #include <cstddef>

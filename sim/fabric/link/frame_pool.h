@@ -20,7 +20,7 @@ class FramePool final {
   FramePool(const FramePool&) = delete;
   FramePool& operator=(const FramePool&) = delete;
 
-  // Returns a frame as its last holder left it.
+  // As its last holder left it.
   Frame* Take() {
     ++in_use_;
     if (free_ == nullptr) MakeSome();
@@ -39,7 +39,7 @@ class FramePool final {
   size_t made() const { return made_; }
 
  private:
-  // Made at once: as many as exist, within these bounds.
+  // As many as exist, within these bounds.
   static constexpr size_t kLeastSlab = 32;
   static constexpr size_t kMostSlab = 8192;
 

@@ -2,8 +2,7 @@
 // at the other end when its last byte has travelled there.
 //
 // It has no queue: the sender waits until `free_at()`. It may lose or damage packets
-// (loss_model.h), but pause frames only while it is down: then it loses the frames on it and those
-// that are sent.
+// (loss_model.h); while it is down it loses all, pause frames too.
 //
 // Law: sent == delivered + lost + dropped_down + in_flight(), in frames.
 #pragma once
@@ -52,7 +51,6 @@ class alignas(64) Link final {
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
-  // Must run before the first frame is sent.
   void Connect(FrameReceiver& to, uint32_t port) {
     to_ = &to;
     to_port_ = port;
@@ -67,7 +65,7 @@ class alignas(64) Link final {
   // The wire must be free.
   void Transmit(Frame* frame);
 
-  // Time at which the last byte of the last frame leaves.
+  // Time when the last byte of the last frame leaves.
   base::Time free_at() const { return free_at_; }
   bool free() const { return environment_.loop.Now() >= free_at_; }
 
@@ -81,7 +79,7 @@ class alignas(64) Link final {
   void Drop(Frame* frame, DropReason reason, uint64_t* counter);
   void DropFlying();
 
-  // The members read for each frame come first, in two cache lines.
+  // Members read for each frame come first, in two cache lines.
   Environment& environment_;
   const LinkParameters parameters_;
   base::Time free_at_;

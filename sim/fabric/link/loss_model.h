@@ -1,7 +1,7 @@
 // LossModel decides which packets a link loses or damages: by chance, in bursts, or by number.
 //
-// Its stream is its own, so links do not depend on each other. The bursts are those of Gilbert
-// (1960): a link is good, or bad and loses everything.
+// Each link has a random stream of its own. Bursts are Gilbert's (1960): a link is good, or bad and
+// loses everything.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,11 @@ struct LossOptions {
   double rate = 0;            // probability for each packet
   double burst_rate = 0;      // probability that a burst begins with a packet
   double burst_length = 1;    // mean, in packets; at least 1
-  std::vector<uint64_t> nth;  // numbers of the packets to lose, rising; the first is 1
-  double corrupt = 0;         // probability of damage: the receiver counts and drops the packet
+  std::vector<uint64_t> nth;  // of the packets to lose, rising; the first is 1
+  double corrupt = 0;         // probability of damage, which the receiver counts and drops
 
   bool any() const { return rate > 0 || burst_rate > 0 || !nth.empty() || corrupt > 0; }
 
-  // Returns the first error.
   absl::Status Check() const;
 };
 
@@ -32,7 +31,6 @@ class LossModel final {
   // The options must be valid.
   LossModel(LossOptions options, const base::Random& random) : options_(std::move(options)), random_(random) {}
 
-  // Judges the next packet.
   Fate Judge();
 
  private:

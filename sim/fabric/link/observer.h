@@ -1,7 +1,6 @@
 // Observer sees the events of a fabric: write-only, so nothing in it can depend on being watched.
 //
-// Calls come in the order of the events, during each; the loop's Now() is their time. A frame may
-// be read during the call only.
+// Calls come during the events, at the loop's Now(). A frame may be read during the call only.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,7 @@ namespace tokamak::sim {
 
 enum class DropReason : uint8_t {
   kBuffer,         // a switch's shared buffer, or a queue's share of it, was full
-  kHeadroom,       // the same, lossless: its headroom was full, too
+  kHeadroom,       // the same, lossless, and its headroom
   kNoRoute,        // to its destination
   kWatchdog,       // its queue had been paused for too long
   kLoss,           // by the link's loss model
@@ -23,7 +22,7 @@ enum class DropReason : uint8_t {
 constexpr int kDropReasons = 8;
 const char* ToString(DropReason reason);
 
-// A port of a node, numbered as in the topology, hosts first.
+// Numbered as in the topology, hosts first.
 struct Place {
   uint32_t node = 0;
   uint32_t port = 0;
@@ -33,33 +32,32 @@ class Observer {
  public:
   virtual ~Observer() = default;
 
-  // A frame joins the queue of its priority; `queue_bytes` counts it.
+  // `queue_bytes` counts it.
   virtual void OnEnqueue(const Place&, const Frame&, uint64_t /*queue_bytes*/) {}
 
-  // A frame leaves its queue for the wire; `queue_bytes` stay.
+  // A frame leaves for the wire; `queue_bytes` stay.
   virtual void OnDequeue(const Place&, const Frame&, uint64_t /*queue_bytes*/) {}
 
-  // A frame, pause frames included, is put on the wire, or has come from it.
+  // Pause frames included.
   virtual void OnTransmit(const Place&, const Frame&) {}
   virtual void OnReceive(const Place&, const Frame&) {}
 
   // On a link the place is the sender's.
   virtual void OnDrop(const Place&, const Frame&, DropReason) {}
 
-  // A frame got its congestion mark, because of `queue_bytes`.
+  // A frame got its mark because of `queue_bytes`.
   virtual void OnMark(const Place&, const Frame&, uint64_t /*queue_bytes*/) {}
 
-  // The port asks its neighbour to stop, or resume, sending a priority.
+  // Asks the neighbour to stop, or resume.
   virtual void OnPauseSent(const Place&, uint8_t /*priority*/, bool /*paused*/) {}
 
-  // The port itself has to stop, or may resume.
+  // Has to stop, or may resume.
   virtual void OnPaused(const Place&, uint8_t /*priority*/, bool /*paused*/) {}
 
-  // A NIC sends a congestion notification.
   virtual void OnNotification(const Place&, const Frame&) {}
 
-  // A queue has been paused for too long: its frames are dropped, or sent nevertheless, from now
-  // on; or that ends.
+  // A queue was paused for too long: its frames are dropped, or sent nevertheless, from now on; or
+  // that ends.
   virtual void OnWatchdog(const Place&, uint8_t /*priority*/, bool /*storm*/) {}
 };
 

@@ -1,7 +1,5 @@
 // PackedHeaders are a packet's headers as a frame keeps them, as small as possible, since a large
 // network has a hundred thousand frames on their way.
-//
-// Marks, damage and the peer's IP address (by number) are the frame's own.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +55,7 @@ struct PackedHeaders {
     ack_request = packet.ack_request;
   }
 
-  // Gives all but the peer's address, the mark and the damage.
+  // Gives all but the peer's address, the mark and the damage, which are the frame's.
   void Unpack(verbs::soft::PacketHeaders* packet) const {
     packet->original = original;
     packet->qkey = qkey;

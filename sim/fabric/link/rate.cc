@@ -24,7 +24,7 @@ std::string Rate::ToString() const {
 uint64_t Rate::BytesIn(base::Duration time) const {
   if (time <= base::Duration()) return 0;
   const double bytes = static_cast<double>(bits_per_second_) / 8 * time.seconds();
-  // A hair above a whole number counts as that number: both factors were rounded.
+  // A hair above a whole number is that number: both factors were rounded.
   return static_cast<uint64_t>(std::ceil(bytes - 1e-6));
 }
 

@@ -1,7 +1,7 @@
 // Rate is a wire's speed, kept as time per byte, so no division is made for a frame.
 //
-// Exact if a byte takes whole picoseconds, as at 10, 25, 40, 50, 100, 200, 400 and 800 Gb/s;
-// otherwise to a picosecond for each frame.
+// Exact if a byte takes whole picoseconds, as at 10, 25, 40, 50, 100, 200, 400 and 800 Gb/s; else
+// to a picosecond for each frame.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace tokamak::sim {
 class Rate final {
  public:
   static constexpr uint64_t kLeast = 1'000'000;         // 1 Mb/s
-  static constexpr uint64_t kMost = 8'000'000'000'000;  // 8 Tb/s: a picosecond for each byte
+  static constexpr uint64_t kMost = 8'000'000'000'000;  // 8 Tb/s: a picosecond for a byte
 
   // `bits`: from kLeast to kMost.
   static constexpr Rate BitsPerSecond(uint64_t bits) { return Rate(bits); }

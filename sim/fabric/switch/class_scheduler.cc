@@ -15,7 +15,7 @@ ClassScheduler::ClassScheduler(const SchedulingOptions& options) {
 uint8_t ClassScheduler::Pick(uint8_t ready, const std::array<FrameQueue, kPriorities>& queues) {
   const uint32_t strict = ready & strict_;
   if (strict != 0) return static_cast<uint8_t>(31 - __builtin_clz(strict));
-  // A priority that is alone takes nothing from others.
+  // Alone, a priority takes nothing from others.
   if ((ready & (ready - 1)) == 0) return static_cast<uint8_t>(__builtin_ctz(ready));
   for (;;) {
     if ((ready & 1u << current_) != 0) {

@@ -2,7 +2,7 @@
 // first, then the others by deficit weighted round robin (Shreedhar and Varghese 1995).
 //
 // Law: while the same weighted priorities have frames and none is strict, each gets its weight's
-// share of the bytes, to within a frame for each of them.
+// share of the bytes, to within a frame for each.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace tokamak::sim {
 struct SchedulingOptions {
   static constexpr uint32_t kStrict = 0;
 
-  // By default notifications and network control (6 and 7) go first, and the rest share alike.
+  // Notifications and network control (6 and 7) go first; the rest share alike.
   std::array<uint32_t, kPriorities> weights = {1, 1, 1, 1, 1, 1, kStrict, kStrict};
 };
 
@@ -24,11 +24,10 @@ class ClassScheduler final {
  public:
   explicit ClassScheduler(const SchedulingOptions& options);
 
-  // Returns one of the priorities in `ready` (bits, at least one), whose first frame in `queues`
-  // the caller sends.
+  // Returns one of the priorities in `ready` (bits, not 0); the caller sends its first frame.
   uint8_t Pick(uint8_t ready, const std::array<FrameQueue, kPriorities>& queues);
 
-  // The priority has no frames left: it saves nothing up.
+  // A priority without frames saves nothing up.
   void Empty(uint8_t priority) { deficit_[priority] = 0; }
 
  private:

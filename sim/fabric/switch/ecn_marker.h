@@ -1,8 +1,8 @@
 // EcnMarker decides which packets leave a switch with the mark of congestion: none while their
 // queue is shorter than kmin, all from kmax on, and in between a share that grows linearly to pmax.
 //
-// That is RED (Floyd and Jacobson 1993) on the momentary queue, as in DCQCN (Zhu et al. 2015), with
-// the mark of RFC 3168.
+// RED (Floyd and Jacobson 1993) on the momentary queue, as in DCQCN (Zhu et al. 2015); the mark is
+// RFC 3168's.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class EcnMarker final {
  public:
   EcnMarker(const EcnOptions& options, const base::Random& random) : options_(options), random_(random) {}
 
-  // For a packet that makes its queue this long.
+  // `queue_bytes`: with the packet.
   double Probability(uint64_t queue_bytes) const;
 
   bool Marks(uint64_t queue_bytes) {

@@ -1,9 +1,8 @@
 // EgressPort is the sending half of a port: a queue for each priority, the choice among them, and
 // the pauses that the neighbour asked for.
 //
-// A pause frame goes first, and is made when its turn has come: it states what holds then. A pause
-// stops a priority between frames, and ends by itself when its time is over (802.1Qbb, 802.1Q
-// clause 36).
+// A pause frame goes first, made in its turn: it states what holds then. A pause stops a priority
+// between frames, and ends by itself (802.1Qbb, 802.1Q clause 36).
 #pragma once
 
 #include <array>
@@ -24,22 +23,21 @@ class EgressOwner {
  public:
   virtual ~EgressOwner() = default;
 
-  // A frame leaves its queue for the wire. Nothing may be enqueued here during the call.
+  // A frame leaves for the wire. Nothing may be enqueued here during the call.
   virtual void OnDequeue(uint32_t port, const Frame& frame) = 0;
 
-  // Returns the pause frame that SendPause asked for.
+  // As SendPause asked for.
   virtual PauseFrame MakePause(uint32_t port) = 0;
 
-  // The wire is free and nothing can be sent (TellWhenIdle).
+  // As TellWhenIdle asked for.
   virtual void OnIdle(uint32_t port) = 0;
 
-  // Priorities may be sent again.
   virtual void OnResumed(uint32_t port) = 0;
 };
 
 class alignas(64) EgressPort final {
  public:
-  // The link and the owner must outlive it. `place`: for observers; its port is the owner's.
+  // `link` and `owner` must outlive it. `place`: for observers; its port is the owner's.
   EgressPort(Environment& environment, EgressOwner& owner, Link& link, const Place& place,
              const SchedulingOptions& scheduling)
       : environment_(environment), owner_(owner), link_(link), place_(place), scheduler_(scheduling) {}
@@ -47,25 +45,23 @@ class alignas(64) EgressPort final {
   EgressPort(const EgressPort&) = delete;
   EgressPort& operator=(const EgressPort&) = delete;
 
-  // Sends the frame in its turn, perhaps during the call.
+  // Sends it in its turn, perhaps during the call.
   void Enqueue(Frame* frame);
 
-  // Sends a pause frame next; one that has not left yet suffices.
+  // Goes next; one that has not left yet suffices.
   void SendPause();
 
-  // Obeys the neighbour's pause frame.
   void OnPause(const PauseFrame& pause);
 
-  // The neighbour forgot its pauses, or is another one.
+  // Forgets the neighbour's pauses: it forgot them, or is another one.
   void ForgetPauses();
 
   // Sets whether pauses of this priority are ignored.
   void Disregard(uint8_t priority, bool disregard);
 
-  // Takes all waiting frames of a priority.
   FrameQueue TakeQueue(uint8_t priority);
 
-  // True if the wire is free and nothing can be sent now.
+  // True if the wire is free and nothing can be sent.
   bool idle() const { return link_.free() && !Startable(); }
 
   // Asks for one OnIdle, never during the call.
@@ -82,7 +78,7 @@ class alignas(64) EgressPort final {
   const Place& place() const { return place_; }
   Link& link() const { return link_; }
 
-  // The owner adds what it alone knows. Pauses count up to the time of reading.
+  // The owner adds its own. Pauses count up to the time of reading.
   PortCounters& own_counters() { return counters_; }
   PortCounters counters() const;
 
@@ -100,7 +96,7 @@ class alignas(64) EgressPort final {
   void ArmExpiry();
   void OnExpiry();
 
-  // The members read for each frame come first.
+  // Members read for each frame come first.
   Environment& environment_;
   EgressOwner& owner_;
   Link& link_;

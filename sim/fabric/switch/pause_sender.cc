@@ -17,7 +17,7 @@ void PauseSender::SayAgain() {
 
 PauseFrame PauseSender::Make() {
   PauseFrame frame;
-  // Pauses that still hold are repeated: the frame costs the same, and their time begins anew.
+  // Repeats pauses that still hold: the frame costs the same, and their time begins anew.
   frame.enabled = static_cast<uint8_t>(unsaid_ | stopped_);
   for (uint8_t i = 0; i < kPriorities; ++i) frame.quanta[i] = stopped(i) ? quanta_ : uint16_t{0};
   unsaid_ = 0;

@@ -16,13 +16,12 @@ class PauseSender final {
 
   bool stopped(uint8_t priority) const { return (stopped_ & 1u << priority) != 0; }
 
-  // Asks the neighbour to stop, or resume, a priority; it must be a change.
+  // Asks the neighbour; it must be a change.
   void Stop(uint8_t priority, bool stop);
 
-  // Repeats all that holds: the neighbour is another one, or has forgotten.
+  // Repeats what holds: the neighbour is another one, or has forgotten.
   void SayAgain();
 
-  // Makes the frame that is sent now.
   PauseFrame Make();
 
  private:

@@ -12,7 +12,7 @@ void PfcWatchdog::Watch(uint32_t port) {
   }
 }
 
-// A task that captures more than 16 bytes allocates; this one is rare.
+// Allocates, as every task that captures more than 16 bytes; it is rare.
 void PfcWatchdog::Arm(uint32_t port, uint8_t priority, base::Time time) {
   ports_[port]->timers[priority] = loop_.RunAt(time, [this, port, priority] { Look(port, priority); });
 }

@@ -16,8 +16,7 @@ namespace tokamak::sim {
 
 class PfcWatchdog final {
  public:
-  // `on_storm` runs at the beginning and at the end of each storm, from the loop, never during
-  // Watch.
+  // `on_storm` runs at both ends of each storm, from the loop, never during Watch.
   PfcWatchdog(base::EventLoop& loop, const WatchdogOptions& options,
               std::function<void(uint32_t port, uint8_t priority, bool storm)> on_storm)
       : loop_(loop), options_(options), on_storm_(std::move(on_storm)) {}

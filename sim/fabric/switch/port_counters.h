@@ -18,7 +18,7 @@ struct PriorityCounters {
   uint64_t sent_bytes = 0;
   uint64_t most_queued = 0;  // bytes
   uint64_t marked = 0;
-  uint64_t dropped = 0;          // that were to leave by this port, or came by it and had no way
+  uint64_t dropped = 0;          // to leave by this port, or come by it and without a way
   uint64_t pauses_sent = 0;      // stops asked of the neighbour
   uint64_t pauses_received = 0;  // without prolongations
   base::Duration paused;         // in all; see EgressPort::counters

@@ -1,8 +1,7 @@
 // RouteTable maps a destination to a port of a switch. Among equally good ones the flow's hash and
 // the switch's own seed choose, so all packets of a flow take one way.
 //
-// Seeds differ: else all flows that come by one port of the tier below would choose alike, and
-// leave ways unused.
+// Seeds differ: else flows from one port of the tier below would choose alike.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +9,7 @@
 
 namespace tokamak::sim {
 
-// The finaliser of MurmurHash3: spreads every bit over all bits of the result.
+// MurmurHash3's finaliser.
 constexpr uint64_t MixBits(uint64_t z) {
   z = (z ^ (z >> 33)) * 0xff51afd7ed558ccd;
   z = (z ^ (z >> 33)) * 0xc4ceb9fe1a85ec53;
@@ -24,7 +23,7 @@ class RouteTable final {
   RouteTable() = default;
   RouteTable(uint64_t seed, uint32_t destinations) : seed_(seed), groups_(destinations) {}
 
-  // Returns the set's number for Set.
+  // Returns a number for Set.
   uint32_t AddGroup(const std::vector<uint32_t>& ports);
   void Set(uint32_t destination, uint32_t group) { groups_[destination] = group; }
 

@@ -56,7 +56,7 @@ bool SharedBuffer::Take(uint32_t ingress, uint32_t egress, uint8_t priority, uin
   return true;
 }
 
-// Headroom empties first, to be there when it is needed next; the reserve last.
+// Headroom empties first, for its next use; the reserve last.
 void SharedBuffer::Release(uint32_t ingress, uint32_t egress, uint8_t priority, uint32_t bytes) {
   Ingress& in = ports_[ingress].in[priority];
   uint64_t& out = ports_[egress].out[priority];

@@ -1,12 +1,11 @@
 // SharedBuffer is a switch's packet memory: who may use how much of it, and when a neighbour has to
 // be stopped.
 //
-// A frame is accounted at the port and priority by which it came (ingress), and at those by which
-// it leaves (egress). Ingress takes, in this order: the reserve of every port and priority, the
-// shared part, and for lossless priorities the headroom, for what still comes while a neighbour is
-// being stopped. A queue's share is at most alpha times the free part of the shared memory, the
-// dynamic threshold of Choudhury and Hahne (1998). Lossless priorities are bounded at ingress only,
-// lossy ones at both.
+// A frame counts at the port and priority by which it came (ingress), and at those by which it
+// leaves (egress). Ingress takes, in this order: its reserve, the shared part, and for lossless
+// priorities the headroom, for what still comes while a neighbour is being stopped. A queue's share
+// is at most alpha times the free shared part (Choudhury and Hahne 1998). Lossless priorities are
+// bounded at ingress only, lossy ones at both.
 //
 // Law: used() never exceeds the buffer; a lossless frame is refused only if its headroom is full.
 #pragma once
@@ -35,8 +34,7 @@ struct BufferOptions {
 struct PfcOptions {
   uint8_t lossless = 0x09;  // bits; 0 and 3, where RoCE usually is. 0: no PFC
 
-  // Bytes of an ingress port and priority. 0: the dynamic threshold; the neighbour resumes two
-  // frames below.
+  // Bytes of an ingress port and priority. 0: the dynamic threshold, and two frames below.
   uint64_t xoff = 0;
   uint64_t xon = 0;
   uint64_t headroom = 0;    // bytes; 0: HeadroomOf
@@ -44,19 +42,19 @@ struct PfcOptions {
   uint16_t quanta = 65535;  // of a pause; repeated after half of that
 };
 
-// Returns how many bytes may still come by a link after a frame crossed the threshold: that frame
-// itself; what is sent while the pause frame waits for one that has begun, is put on the wire,
-// travels, is obeyed, and waits there for one that has begun; and what is on its way then.
+// Returns the bytes that may still come by a link after a frame crossed the threshold: that frame;
+// what is sent while the pause frame waits for one that has begun, is put on the wire, travels, is
+// obeyed, and waits there for one that has begun; and what is on its way then.
 uint64_t HeadroomOf(const LinkParameters& link, uint32_t mtu, base::Duration response);
 
 class SharedBuffer final {
  public:
   SharedBuffer(const BufferOptions& options, const PfcOptions& pfc) : options_(options), pfc_(pfc) {}
 
-  // `link`: by which frames come to the port.
+  // `link`: of frames that come.
   void AddPort(const LinkParameters& link);
 
-  // Must run once all ports are there. kInvalidArgument: their reserves leave nothing to share.
+  // Runs once all ports are there. kInvalidArgument: their reserves leave nothing to share.
   absl::Status Start();
 
   bool lossless(uint8_t priority) const { return (pfc_.lossless & 1u << priority) != 0; }
@@ -65,7 +63,7 @@ class SharedBuffer final {
   [[nodiscard]] bool Take(uint32_t ingress, uint32_t egress, uint8_t priority, uint32_t bytes);
   void Release(uint32_t ingress, uint32_t egress, uint8_t priority, uint32_t bytes);
 
-  // Whether the neighbour is to be stopped, or may resume; between the two nothing changes.
+  // Return whether to stop the neighbour, or to let it resume; between the two nothing changes.
   bool AboveXoff(uint32_t port, uint8_t priority) const;
   bool BelowXon(uint32_t port, uint8_t priority) const;
 

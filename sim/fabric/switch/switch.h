@@ -37,21 +37,19 @@ struct SwitchOptions {
 
 class Switch final : public FrameReceiver, private EgressOwner {
  public:
-  // `node`: its number for observers.
+  // `node`: for observers.
   Switch(Environment& environment, const SwitchOptions& options, uint32_t node, const base::Random& random);
   ~Switch() override = default;
 
-  // Adds the next port, which sends into `out`; frames come by a link that is connected to it, of
-  // the same parameters.
+  // Adds the next port, which sends into `out`; a link of the same parameters is connected to it.
   uint32_t AddPort(Link& out);
 
-  // Must run once all ports are there.
+  // Runs once all ports are there.
   absl::Status Start() { return buffer_.Start(); }
 
   // Takes effect now; queued frames stay where they are.
   void SetRoutes(RouteTable routes) { routes_ = std::move(routes); }
 
-  // The cable went down or came up.
   void OnLinkChange(uint32_t port, bool up);
 
   void Receive(Frame* frame, uint32_t port) override;

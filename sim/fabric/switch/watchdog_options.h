@@ -10,7 +10,7 @@ namespace tokamak::sim {
 
 struct WatchdogOptions {
   enum class Action : uint8_t {
-    kDrop,     // frames in the queue, and those that come for it
+    kDrop,     // also those that come for the queue
     kForward,  // ignores the pause
   };
 

@@ -14,7 +14,7 @@ class AddressBook final {
  public:
   static constexpr uint32_t kUnknown = UINT32_MAX;
 
-  // Gives `address` the next number. Returns false, changing nothing, if its IP address is taken.
+  // Returns false, changing nothing, if its IP address is taken.
   [[nodiscard]] bool Add(const verbs::Address& address) {
     if (!numbers_.emplace(address.ip, static_cast<uint32_t>(addresses_.size())).second) return false;
     addresses_.push_back(address);

@@ -28,15 +28,15 @@ Topology Dumbbell(const GeneratorOptions& options, uint32_t hosts_per_side);
 // one.
 Topology ParkingLot(const GeneratorOptions& options, uint32_t switches, uint32_t hosts_per_switch);
 
-// Hosts at leaves, and every leaf at every spine.
+// Hosts at leaves, every leaf at every spine.
 Topology LeafSpine(const GeneratorOptions& options, uint32_t leaves, uint32_t spines, uint32_t hosts_per_leaf);
 
-// k pods of k/2 edge and k/2 aggregation switches, and (k/2)^2 core switches: k^3/4 hosts at full
+// k pods of k/2 edge and k/2 aggregation switches, (k/2)^2 core switches, k^3/4 hosts at full
 // bisection (Al-Fares et al. 2008).
 Topology FatTree(const GeneratorOptions& options, uint32_t k);
 
-// Hosts with a NIC for each rail. In each group of hosts rail r of all meets at one switch, and the
-// rail switches of all groups at the spines.
+// Hosts with a NIC for each rail. In each group of hosts rail r of all meets at one switch, and all
+// these at the spines.
 Topology RailOptimised(const GeneratorOptions& options, uint32_t hosts, uint32_t rails, uint32_t hosts_per_group,
                        uint32_t spines);
 

@@ -27,7 +27,7 @@ Ways WaysOf(const Topology& topology, const std::vector<bool>& up) {
   return ways;
 }
 
-// Returns the cables between each switch and the start.
+// Returns cables from `start`.
 std::vector<uint32_t> Distances(const Topology& topology, const Ways& ways, uint32_t start) {
   std::vector<uint32_t> distance(topology.nodes(), kFar);
   std::vector<uint32_t> line = {start};

@@ -11,8 +11,8 @@
 
 namespace tokamak::sim {
 
-// Returns a table for each switch. `up`: by cable, whether it may be used. A table's seed depends
-// on the switch's place alone. Destinations are interfaces, numbered host by host.
+// Returns a table for each switch. `up`: usable cables. A table's seed depends on the switch's
+// place alone. Destinations are interfaces, numbered host by host.
 std::vector<RouteTable> FindRoutes(const Topology& topology, const std::vector<bool>& up, const base::Random& random);
 
 }  // namespace tokamak::sim

@@ -12,7 +12,7 @@ namespace {
 
 absl::Status Wrong(const std::string& what) { return absl::InvalidArgumentError(what); }
 
-// Counts the ports of each node, and checks that every one has one cable.
+// Counts ports; every one has one cable.
 absl::Status CheckPorts(const Topology& topology, std::vector<uint32_t>* ports) {
   ports->assign(topology.nodes(), 0);
   std::set<std::pair<uint32_t, uint32_t>> used;
@@ -69,7 +69,7 @@ absl::Status CheckAddresses(const Topology& topology) {
   return absl::OkStatus();
 }
 
-// Checks that cables and switches lead from each interface to every other.
+// Checks that a way leads from each interface to every other.
 absl::Status CheckConnected(const Topology& topology) {
   std::vector<uint32_t> leader(topology.nodes());
   for (uint32_t i = 0; i < leader.size(); ++i) leader[i] = i;

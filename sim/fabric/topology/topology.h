@@ -1,7 +1,5 @@
-// Topology is a drawing of a network: hosts, switches, and the cables between them.
-//
-// Generators (generators.h) and files (topology_file.h) draw it. Nodes are numbered hosts first,
-// then switches.
+// Topology is a drawing of a network: hosts, switches, and the cables between them. Nodes are
+// numbered hosts first, then switches.
 #pragma once
 
 #include <array>
@@ -29,7 +27,7 @@ struct Topology {
     SwitchOptions options;
   };
 
-  // A host's port is the index of its address; a switch's ports are 0 and up without a gap.
+  // A host's port: the index of its address; a switch's ports: 0 and up without a gap.
   struct End {
     uint32_t node = 0;
     uint32_t port = 0;

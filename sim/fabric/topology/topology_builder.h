@@ -18,11 +18,10 @@ class TopologyBuilder final {
   uint32_t AddHost(std::string name, std::vector<verbs::Address> addresses);
   uint32_t AddSwitch(std::string name, const SwitchOptions& options);
 
-  // Connects the next port of `a` with the next of `b`.
   void Connect(uint32_t a, uint32_t b, const LinkParameters& parameters);
   void Connect(Topology::Cable cable);
 
-  // Returns the port after the last that has a cable.
+  // Returns the port after the last with a cable.
   Topology::End NextPort(uint32_t node) const { return {node, next_port_[node]}; }
 
   Topology& topology() { return topology_; }
@@ -33,7 +32,7 @@ class TopologyBuilder final {
   uint32_t interfaces_ = 0;
 };
 
-// 0: 10.0.0.1, and so on.
+// Returns 10.0.0.1 for 0.
 verbs::Address AddressOfInterface(uint32_t number);
 
 }  // namespace tokamak::sim

@@ -12,11 +12,11 @@
 
 namespace tokamak::sim {
 
-// Returns a checked topology. kInvalidArgument: one sentence that names the mistake and its place.
+// kInvalidArgument: one sentence that names the mistake and its place.
 absl::StatusOr<Topology> ParseTopology(absl::string_view text);
 absl::StatusOr<Topology> TopologyFromJson(const nlohmann::json& value);
 
-// kNotFound: there is no such file, or it cannot be read.
+// kNotFound: no such file, or unreadable.
 absl::StatusOr<Topology> ReadTopologyFile(const std::string& path);
 
 }  // namespace tokamak::sim

@@ -65,7 +65,7 @@ class ServerConnection final {
   static constexpr size_t kMaxReply = 64 << 20;
   static constexpr int kMaxRedirects = 8;  // of one attempt
   static constexpr base::Duration kMaxSilence = base::Seconds(2);
-  // More, for a process that stood still itself and has replies to read.
+  // After kMaxSilence, for a process that stood still itself and has replies to read.
   static constexpr base::Duration kLastChance = base::Milliseconds(100);
   // Interval of Finder::IsStillRight.
   static constexpr base::Duration kLookEvery = base::Seconds(1);
