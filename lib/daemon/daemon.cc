@@ -171,8 +171,8 @@ absl::Status Daemon::OpenMachine() {
   const std::vector<transport::Rail> bulk_rails = rails_->bulk();
   auto assembled =
       node::Machine::Assemble({loop_, std::move(engines), memory_->bytes(), rails, bulk_rails,
-                               [this](node::EngineLink& link, base::Random random) {
-                                 return OpenDirectory(loop_, link, options_.directory, options_.lease, random);
+                               [this](node::Engine& engine, base::Random random) {
+                                 return OpenDirectory(loop_, engine, options_.directory, options_.lease, random);
                                },
                                trace_ == nullptr ? static_cast<base::Trace&>(no_trace_) : trace_->log()},
                               machine);
@@ -284,7 +284,7 @@ NodeSnapshot Daemon::Snapshot() const {
 
 node::NodeNumbers Daemon::SayNumbers() const {
   node::NodeNumbers own;
-  if (http_ != nullptr) own.page = PageForOthers(http_->address(), machine_->link(0).address());
+  if (http_ != nullptr) own.page = PageForOthers(http_->address(), machine_->engine(0).address());
   own.numbers = NumbersForOthers(SnapshotWithoutDevices());
   return own;
 }

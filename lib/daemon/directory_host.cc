@@ -23,7 +23,7 @@ class RedisHost final : public node::DirectoryHost {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<node::DirectoryHost>> OpenDirectory(os::EpollLoop& loop, node::EngineLink& link,
+absl::StatusOr<std::unique_ptr<node::DirectoryHost>> OpenDirectory(os::EpollLoop& loop, node::Engine& engine,
                                                                    const DirectoryChoice& choice, base::Duration lease,
                                                                    base::Random random) {
   switch (choice.kind) {
@@ -31,14 +31,14 @@ absl::StatusOr<std::unique_ptr<node::DirectoryHost>> OpenDirectory(os::EpollLoop
       directory::LocalOptions local;
       local.recovery = lease;
       local.life = random.Next();
-      return std::make_unique<node::ServedDirectory>(loop, local, link.max_call_size());
+      return std::make_unique<node::ServedDirectory>(loop, local, engine.max_call_size());
     }
     case DirectoryChoice::Kind::kRemote:
       if (absl::StatusOr<verbs::Address> server = verbs::Address::Parse(choice.server.host); server.ok()) {
         server->port = choice.server.port;
-        return std::make_unique<node::AskedDirectory>(loop, link, *server, random);
+        return std::make_unique<node::AskedDirectory>(loop, engine, *server, random);
       }
-      return std::make_unique<ResolvedDirectory>(loop, link, choice.server, random);
+      return std::make_unique<ResolvedDirectory>(loop, engine, choice.server, random);
     case DirectoryChoice::Kind::kRedis:
       break;
   }

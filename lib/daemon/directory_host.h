@@ -10,9 +10,10 @@
 
 namespace tokamak::daemon {
 
-// A restarted directory takes `lease` to learn who holds what. `loop` and `link`, the first
-// engine's, must outlive it. Thread rule: the control loop.
-absl::StatusOr<std::unique_ptr<node::DirectoryHost>> OpenDirectory(os::EpollLoop& loop, node::EngineLink& link,
+// After a restart the directory takes `lease` to learn who holds what. `loop` and `engine`, the
+// node's first, must outlive it.
+// Thread rule: the control loop.
+absl::StatusOr<std::unique_ptr<node::DirectoryHost>> OpenDirectory(os::EpollLoop& loop, node::Engine& engine,
                                                                    const DirectoryChoice& choice, base::Duration lease,
                                                                    base::Random random);
 

@@ -12,8 +12,6 @@ constexpr base::Duration kDrainStep = base::Milliseconds(20);
 
 enum Stream : uint64_t { kGenerations = 1, kNode = 2, kDirectory = 3, kFirstEngine = 16 };
 
-void CallOn(EngineLoop* own, absl::FunctionRef<void()> call) { own == nullptr ? call() : own->CallOn(call); }
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Machine>> Machine::Assemble(MachineParts parts, const MachineOptions& options) {
@@ -23,12 +21,12 @@ absl::StatusOr<std::unique_ptr<Machine>> Machine::Assemble(MachineParts parts, c
   store.random = random.Fork(kGenerations);
   machine->store_ = std::make_unique<store::Store>(parts.arena, store, parts.control, parts.trace);
   if (absl::Status status = machine->OpenEngines(parts, options); !status.ok()) return status;
-  auto directory = parts.directory(machine->link(0), random.Fork(kDirectory));
+  auto directory = parts.directory(machine->engine(0), random.Fork(kDirectory));
   if (!directory.ok()) return directory.status();
   machine->directory_ = *std::move(directory);
-  std::vector<EngineLink*> links;
-  for (const auto& engine : machine->engines_) links.push_back(&engine->link);
-  machine->node_ = std::make_unique<Node>(parts.control, *machine->store_, machine->directory(), std::move(links),
+  std::vector<Engine*> engines;
+  for (const auto& place : machine->engines_) engines.push_back(&place->engine());
+  machine->node_ = std::make_unique<Node>(parts.control, *machine->store_, machine->directory(), std::move(engines),
                                           random.Fork(kNode), parts.trace, options.node);
   machine->directory_->Serve(*machine->node_);
   return machine;
@@ -37,25 +35,39 @@ absl::StatusOr<std::unique_ptr<Machine>> Machine::Assemble(MachineParts parts, c
 absl::Status Machine::OpenEngines(MachineParts& parts, const MachineOptions& options) {
   const base::Random random(options.seed);
   for (size_t i = 0; i <= parts.bulk.size(); ++i) {
-    engines_.push_back(std::make_unique<Engine>(parts.control, options.max_engine_calls));
-    Engine& engine = *engines_.back();
-    if (i > 0) engine.own = std::move(parts.bulk[i - 1]);
-    base::EventLoop& loop = engine.own == nullptr ? parts.control : engine.own->loop();
-    verbs::Address listen = options.listen;
-    if (listen.port != 0) listen.port = static_cast<uint16_t>(listen.port + i);
-    absl::Status status;
-    CallOn(engine.own.get(), [&] {
-      auto host = EngineHost::Open(loop, engine.link, i == 0 ? parts.rails : parts.bulk_rails, listen,
-                                   random.Fork(kFirstEngine + i), parts.trace, options.endpoint);
-      status = host.status();
-      if (host.ok()) engine.host = *std::move(host);
-    });
+    engines_.push_back(std::make_unique<Place>());
+    Place& place = *engines_.back();
+    if (i > 0) place.own = std::move(parts.bulk[i - 1]);
+    EndpointParts endpoint{i == 0 ? parts.rails : parts.bulk_rails, options.listen, random.Fork(kFirstEngine + i),
+                           parts.trace, options.endpoint};
+    if (endpoint.listen.port != 0) endpoint.listen.port = static_cast<uint16_t>(endpoint.listen.port + i);
+    const bool shares = place.own == nullptr || &place.own->loop() == &control_;
+    const absl::Status status = shares ? OpenLocal(place, endpoint, options.max_engine_calls)
+                                       : OpenThreaded(place, endpoint, options.max_engine_calls);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
 }
 
-// First no peer touches the store any more; then the links' users go.
+absl::Status Machine::OpenLocal(Place& place, const EndpointParts& parts, size_t max_calls) {
+  auto local = LocalEngine::Open(control_, parts, max_calls);
+  if (local.ok()) place.local = *std::move(local);
+  return local.status();
+}
+
+absl::Status Machine::OpenThreaded(Place& place, const EndpointParts& parts, size_t max_calls) {
+  place.threaded = std::make_unique<ThreadedEngine>(control_, max_calls);
+  absl::Status status;
+  place.own->CallOn([&] {
+    auto host = EngineHost::Open(place.own->loop(), *place.threaded, parts);
+    status = host.status();
+    if (host.ok()) place.host = *std::move(host);
+  });
+  return status;
+}
+
+// The order matters: first no peer touches the store any more; then the users of the engines may
+// go.
 Machine::~Machine() {
   StopEngines();
   node_.reset();
@@ -63,9 +75,10 @@ Machine::~Machine() {
 }
 
 void Machine::StopEngines() {
-  for (const auto& engine : engines_) {
-    CallOn(engine->own.get(), [&] { engine->host.reset(); });
-    if (engine->own != nullptr) engine->own->Stop();
+  for (const auto& place : engines_) {
+    if (place->local != nullptr) place->local->Close();
+    if (place->host != nullptr) place->own->CallOn([&] { place->host.reset(); });
+    if (place->own != nullptr) place->own->Stop();
   }
 }
 
@@ -74,7 +87,7 @@ void Machine::Drain(base::Duration limit, std::function<void()> done) {
   drain_until_ = control_.Now() + limit;
   node_->Leave([this](const absl::Status& status) {
     LOG_IF(WARNING, !status.ok()) << "could not leave the directory: " << status;
-    CheckDrained();
+    drain_timer_ = control_.Post([this] { CheckDrained(); });  // the end may be near, and this is in an engine's call
   });
 }
 
@@ -88,8 +101,8 @@ void Machine::CheckDrained() {
 void Machine::DrainEngines() {
   drain_timer_ = control_.RunAt(drain_until_, [this] { drained_(); });
   engines_to_drain_ = engines_.size();
-  for (const auto& engine : engines_) {
-    engine->link.Drain([this] {
+  for (const auto& place : engines_) {
+    place->engine().Drain([this] {
       if (--engines_to_drain_ > 0 || !drain_timer_.armed()) return;
       drain_timer_.Cancel();
       drained_();

@@ -1,10 +1,11 @@
 // Machine is one whole node (store, engines, directory and node), assembled alike for all worlds,
 // on given loops.
 //
-//   arena -> Store      rails (devices) -> engines (EngineHost and EngineLink) -> directory -> Node
+//   arena -> Store      rails (devices) -> engines -> directory -> Node
 //
-// Worlds differ only in loops, memory and devices. The first engine shares the control loop: a
-// small get runs to completion on one thread. The others, for bulk, have loops of their own.
+// The first engine shares the control loop (LocalEngine), so that a small object takes the short
+// way: its get runs to completion on one thread. The other engines are for bulk, each on a loop of
+// its own (ThreadedEngine, EngineHost).
 //
 // Dropped in reverse order. Thread rule: the control loop's thread; only set-up and tear-down cross
 // to the engines'.
@@ -21,8 +22,10 @@
 #include "lib/base/random.h"
 #include "lib/base/trace.h"
 #include "lib/directory/directory.h"
+#include "lib/node/engines/engine.h"
 #include "lib/node/engines/engine_host.h"
-#include "lib/node/engines/engine_link.h"
+#include "lib/node/engines/local_engine.h"
+#include "lib/node/engines/threaded_engine.h"
 #include "lib/node/node.h"
 #include "lib/store/store.h"
 #include "lib/transport/endpoint.h"
@@ -59,8 +62,8 @@ struct MachineParts {
   absl::Span<uint8_t> arena;                      // 64-byte aligned, known to all rails
   absl::Span<const transport::Rail> rails;        // of the first engine; used during Assemble only
   absl::Span<const transport::Rail> bulk_rails;   // of the others; may be the same
-  // Opens the directory, given the first engine and this life's random stream.
-  std::function<absl::StatusOr<std::unique_ptr<DirectoryHost>>(EngineLink&, base::Random)> directory;
+  // Opens the directory, given the first engine and a stream of random numbers of this life.
+  std::function<absl::StatusOr<std::unique_ptr<DirectoryHost>>(Engine&, base::Random)> directory;
   base::Trace& trace;
 };
 
@@ -98,29 +101,35 @@ class Machine final {
   directory::Directory& directory() { return directory_->directory(); }
 
   size_t engines() const { return engines_.size(); }
-  EngineLink& link(size_t engine) { return engines_[engine]->link; }
+  Engine& engine(size_t number) { return engines_[number]->engine(); }
   // nullptr: stopped. Its counters may be read from any thread.
-  transport::Endpoint* endpoint(size_t engine) const {
-    return engines_[engine]->host == nullptr ? nullptr : &engines_[engine]->host->endpoint();
-  }
+  transport::Endpoint* endpoint(size_t engine) const { return engines_[engine]->endpoint(); }
 
  private:
-  struct Engine {
-    Engine(base::EventLoop& control, size_t max_calls) : link(control, max_calls) {}
+  // An engine with its loop: local, or threaded with its host.
+  struct Place {
+    std::unique_ptr<EngineLoop> own;  // null: it shares the control loop
+    std::unique_ptr<LocalEngine> local;
+    std::unique_ptr<ThreadedEngine> threaded;
+    std::unique_ptr<EngineHost> host;  // null: stopped
 
-    std::unique_ptr<EngineLoop> own;  // null: the control loop
-    EngineLink link;
-    std::unique_ptr<EngineHost> host;
+    Engine& engine() const { return local != nullptr ? static_cast<Engine&>(*local) : *threaded; }
+    transport::Endpoint* endpoint() const {
+      if (local != nullptr) return local->open() ? &local->endpoint() : nullptr;
+      return host == nullptr ? nullptr : &host->endpoint();
+    }
   };
 
   explicit Machine(base::EventLoop& control) : control_(control) {}
   absl::Status OpenEngines(MachineParts& parts, const MachineOptions& options);
+  absl::Status OpenLocal(Place& place, const EndpointParts& parts, size_t max_calls);
+  absl::Status OpenThreaded(Place& place, const EndpointParts& parts, size_t max_calls);
   void CheckDrained();
   void DrainEngines();
 
   base::EventLoop& control_;
   std::unique_ptr<store::Store> store_;
-  std::vector<std::unique_ptr<Engine>> engines_;
+  std::vector<std::unique_ptr<Place>> engines_;
   std::unique_ptr<DirectoryHost> directory_;
   std::unique_ptr<Node> node_;
   std::function<void()> drained_;

@@ -12,8 +12,8 @@
 
 namespace tokamak::node {
 
-Node::Node(base::EventLoop& loop, store::Store& store, directory::Directory& directory,
-           std::vector<EngineLink*> engines, base::Random random, base::Trace& trace, const NodeOptions& options)
+Node::Node(base::EventLoop& loop, store::Store& store, directory::Directory& directory, std::vector<Engine*> engines,
+           base::Random random, base::Trace& trace, const NodeOptions& options)
     : loop_(loop),
       store_(store),
       directory_(directory),
@@ -32,7 +32,7 @@ Node::Node(base::EventLoop& loop, store::Store& store, directory::Directory& dir
              random, options.pulls),
       deletes_(loop,
                [this](const base::ObjectId& id, DeleteCallback done) { return BeginDelete(id, std::move(done)); }) {
-  for (EngineLink* engine : engines) {
+  for (Engine* engine : engines) {
     served_.push_back(std::make_unique<Served>());
     served_.back()->engine = engine;
     served_.back()->owner = store_.NewOwner();
@@ -48,21 +48,20 @@ Node::Node(base::EventLoop& loop, store::Store& store, directory::Directory& dir
 
 Node::~Node() {
   for (const auto& served : served_) {
-    CHECK(!served->engine->open()) << "the engines' hosts must be dropped before the node: they still use the store";
+    CHECK(!served->engine->open()) << "the engines must have ended before the node: peers still use the store";
     served->engine->StopServing();
     store_.DropOwner(served->owner);
   }
   store_.DropOwner(prefetcher_);
 }
 
-directory::NodeInfo Node::SelfInfo(const std::vector<EngineLink*>& engines, uint64_t capacity,
-                                   const NodeOptions& options) {
+directory::NodeInfo Node::SelfInfo(const std::vector<Engine*>& engines, uint64_t capacity, const NodeOptions& options) {
   directory::NodeInfo self;
   self.id = options.id;
   self.incarnation = options.incarnation;
   self.device = options.device;
   self.capacity = capacity;
-  for (const EngineLink* engine : engines) self.engines.push_back(engine->address().ToString());
+  for (const Engine* engine : engines) self.engines.push_back(engine->address().ToString());
   return self;
 }
 
@@ -79,7 +78,7 @@ void Node::Leave(std::function<void(const absl::Status&)> left) {
 // ---- calls of one engine's peers
 
 void Node::Serve(Served& served) {
-  EngineLink::Handlers handlers;
+  Engine::Handlers handlers;
   handlers.pin = [this, &served](uint64_t pin, const base::ObjectVersion& version) { PinFor(served, pin, version); };
   handlers.unpin = [this, &served](uint64_t pin) { UnpinFor(served, pin); };
   handlers.call = [this](absl::Span<const uint8_t> request, CallRouter::Reply reply) {

@@ -3,7 +3,7 @@
 // It answers its machine's programs (gets, deletes) and its peers (pins, calls), on one loop, and
 // names no implementation. Its promises: docs/consistency.md.
 //
-//   Get -> store (here?) -> PullTable -> directory, Peers -> EngineLink -> transport -> Seal
+//   Get -> store (here?) -> PullTable -> directory, Peers -> Engine -> transport -> Seal
 //       -> the get's answer
 //
 // Thread rule: the control loop. No callback runs inside the call that asked for it.
@@ -37,7 +37,7 @@
 #include "lib/node/deletes/deletes.h"
 #include "lib/node/deletes/evacuation.h"
 #include "lib/node/deletes/object_delete.h"
-#include "lib/node/engines/engine_link.h"
+#include "lib/node/engines/engine.h"
 #include "lib/node/pulls/get_latency.h"
 #include "lib/node/pulls/location_cache.h"
 #include "lib/node/pulls/object_keep.h"
@@ -76,9 +76,9 @@ class Node final : public Copies {
   using DeleteCallback = std::function<void(absl::StatusOr<uint32_t>)>;  // copies deleted
   using LocateCallback = directory::Directory::LocateCallback;
 
-  // All must outlive the node. Engines: at least one, open, with hosts dropped before the node:
-  // they touch the store.
-  Node(base::EventLoop& loop, store::Store& store, directory::Directory& directory, std::vector<EngineLink*> engines,
+  // All must outlive the node. At least one engine, each open already. They must have ended before
+  // the node is dropped: until then peers may touch the store.
+  Node(base::EventLoop& loop, store::Store& store, directory::Directory& directory, std::vector<Engine*> engines,
        base::Random random, base::Trace& trace, const NodeOptions& options);
   ~Node() override;
   Node(const Node&) = delete;
@@ -169,7 +169,7 @@ class Node final : public Copies {
  private:
   // Objects pinned by one engine's peers.
   struct Served {
-    EngineLink* engine = nullptr;
+    Engine* engine = nullptr;
     store::Owner owner{};
     std::map<uint64_t, base::ObjectId> pins;
   };
@@ -194,7 +194,7 @@ class Node final : public Copies {
   std::optional<uint64_t> SizeInBundle(const base::ObjectVersion& version) const;
   base::Pending HandleNumbersCall(absl::Span<const uint8_t> request, const CallRouter::Reply& reply) const;
   base::Pending AnswerSoon(base::Task answer) { return answers_.Add(std::move(answer)); }
-  static directory::NodeInfo SelfInfo(const std::vector<EngineLink*>& engines, uint64_t capacity,
+  static directory::NodeInfo SelfInfo(const std::vector<Engine*>& engines, uint64_t capacity,
                                       const NodeOptions& options);
 
   base::EventLoop& loop_;

@@ -59,8 +59,8 @@ class Host final {
 
   store::Store& store() const { return machine().store(); }
   node::Node& node() const { return machine().node(); }
-  node::EngineLink& link(size_t i = 0) { return machine().link(i); }
-  // Returns nullptr except on the first host.
+  node::Engine& engine(size_t i = 0) { return machine().engine(i); }
+  // Returns the directory that it serves to all; nullptr except on the first host.
   directory::LocalDirectory* served() const { return node_->served(); }
 
   // Over all engines.

@@ -32,8 +32,8 @@ absl::StatusOr<std::unique_ptr<SimulatedNode>> SimulatedNode::Assemble(VirtualTi
     engines.push_back(std::make_unique<EngineLoop>(time, options.copying));
     simulated->engine_loops_.push_back(&engines.back()->loop());
   }
-  const auto directory = [&](node::EngineLink& link, base::Random random) {
-    return simulated->OpenDirectory(control, link, random, options);
+  const auto directory = [&](node::Engine& engine, base::Random random) {
+    return simulated->OpenDirectory(control, engine, random, options);
   };
   auto machine =
       node::Machine::Assemble({control, std::move(engines), arena, rails, rails, directory, trace}, options.machine);
@@ -42,12 +42,12 @@ absl::StatusOr<std::unique_ptr<SimulatedNode>> SimulatedNode::Assemble(VirtualTi
   return simulated;
 }
 
-std::unique_ptr<node::DirectoryHost> SimulatedNode::OpenDirectory(base::EventLoop& control, node::EngineLink& link,
+std::unique_ptr<node::DirectoryHost> SimulatedNode::OpenDirectory(base::EventLoop& control, node::Engine& engine,
                                                                   base::Random random,
                                                                   const SimulatedNodeOptions& options) {
   if (!options.serves_directory)
-    return std::make_unique<node::AskedDirectory>(control, link, options.directory, random);
-  auto served = std::make_unique<node::ServedDirectory>(control, options.served, link.max_call_size() - 1);
+    return std::make_unique<node::AskedDirectory>(control, engine, options.directory, random);
+  auto served = std::make_unique<node::ServedDirectory>(control, options.served, engine.max_call_size() - 1);
   served_ = &served->local();
   return served;
 }

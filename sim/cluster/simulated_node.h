@@ -46,7 +46,7 @@ class SimulatedNode final {
 
  private:
   SimulatedNode() = default;
-  std::unique_ptr<node::DirectoryHost> OpenDirectory(base::EventLoop& control, node::EngineLink& link,
+  std::unique_ptr<node::DirectoryHost> OpenDirectory(base::EventLoop& control, node::Engine& engine,
                                                      base::Random random, const SimulatedNodeOptions& options);
 
   std::vector<base::EventLoop*> engine_loops_;

@@ -7,7 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "lib/base/random.h"
-#include "lib/node/engines/engine_link.h"
+#include "lib/node/engines/threaded_engine.h"
 
 namespace tokamak::daemon {
 namespace {
@@ -17,7 +17,7 @@ constexpr base::Duration kPatience = base::Seconds(5);
 class DirectoryHostTest : public testing::Test {
  protected:
   void Serve(base::Duration lease) {
-    auto host = OpenDirectory(loop_, link_, DirectoryChoice(), lease, base::Random(1));
+    auto host = OpenDirectory(loop_, engine_, DirectoryChoice(), lease, base::Random(1));
     ASSERT_TRUE(host.ok()) << host.status();
     host_ = *std::move(host);
   }
@@ -43,7 +43,7 @@ class DirectoryHostTest : public testing::Test {
 
   os::EpollLoop loop_;
 
-  node::EngineLink link_{loop_};
+  node::ThreadedEngine engine_{loop_};
   std::unique_ptr<node::DirectoryHost> host_;
 
  private:
@@ -74,7 +74,7 @@ class ResolvedDirectoryTest : public DirectoryHostTest {
     DirectoryChoice choice;
     choice.kind = DirectoryChoice::Kind::kRemote;
     choice.server = {host, 7000};
-    host_ = *OpenDirectory(loop_, link_, choice, kPatience, base::Random(1));
+    host_ = *OpenDirectory(loop_, engine_, choice, kPatience, base::Random(1));
     // The link has no engine, so nobody answers; but where is it asked?
     std::string said;
     const base::Time limit = loop_.Now() + kPatience * 6;

@@ -198,7 +198,7 @@ TEST_F(BundleTest, SmallObjectsAreRequestedTogetherAndComePacked) {
   at(2).Release(*got);
   EXPECT_EQ(Brought(2), uint64_t{kObjects});
   EXPECT_EQ(at(1).node().pins_of_peers_total(), 0u) << "none was a transfer";
-  const uint64_t per_reply = at(2).link().max_call_size() / 600;
+  const uint64_t per_reply = at(2).engine().max_call_size() / 600;
   EXPECT_LE(at(2).node().pulls().bundles_sent(), kObjects / per_reply + 1);
   for (int i = 0; i < kObjects; ++i) EXPECT_EQ(GenerationOn(2, Name(i)), GenerationOn(1, Name(i)));
   cluster_->Settle();

@@ -1,64 +1,87 @@
-// The link between the control loop and the engines, under load and at its end.
+// The contract of an engine (engine.h), whether it shares the node's loop or has one of its own.
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "lib/node/engines/engine_link.h"
-#include "tests/node/node_fixture.h"
+#include "tests/node/engine_bench.h"
 
 namespace tokamak::node {
 namespace {
 
+using base::Microseconds;
 using base::Milliseconds;
 using base::Seconds;
 
-class EngineTest : public NodeTest {
+// The contract, which both keep.
+class EngineTest : public EngineBench, public testing::WithParamInterface<size_t> {
  protected:
-  // Calls the objects' service of node `to` with a request of `size` bytes that it has no answer
-  // to.
-  void Call(size_t from, size_t to, size_t size = 10, base::Duration deadline = Seconds(20)) {
-    CallBy(at(from).link().programs(), to, size, deadline);
-  }
-  // For the node's own life.
-  void CallForItself(size_t from, size_t to) { CallBy(at(from).link(), to, 10, Seconds(20)); }
-  void CallBy(transport::Caller& caller, size_t to, size_t size, base::Duration deadline) {
-    const std::vector<uint8_t> request(size, static_cast<uint8_t>(Service::kObjects));
-    verbs::Address peer = at(to).address;
-    peer.port = 7000;
-    in_call_ = true;
-    calls_.push_back(caller.Call(peer, request, deadline, [this](absl::StatusOr<absl::Span<const uint8_t>> reply) {
-      EXPECT_FALSE(in_call_);
-      answers_.push_back(reply.status());
-    }));
-    in_call_ = false;
-  }
-  size_t Count(absl::StatusCode code) const {
-    return static_cast<size_t>(
-        std::count_if(answers_.begin(), answers_.end(), [code](const absl::Status& s) { return s.code() == code; }));
-  }
-
-  std::vector<base::Pending> calls_;
-  std::vector<absl::Status> answers_;
-  bool in_call_ = false;
+  EngineTest() : EngineBench(GetParam()) {}
 };
 
-TEST_F(EngineTest, ACallReachesTheServiceOfAPeerAndItsReplyComesBack) {
+INSTANTIATE_TEST_SUITE_P(Both, EngineTest, testing::Values(kLocalEngine, kThreadedEngine), kNameOfEngine);
+
+// ---- calls
+
+TEST_P(EngineTest, ACallReachesTheServiceOfAPeerAndItsReplyComesBack) {
   Build(2);
   Call(0, 1);
-  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 1; }));
+  EXPECT_TRUE(AwaitAnswers(1));
   EXPECT_TRUE(answers_[0].ok()) << answers_[0];
 }
 
-TEST_F(EngineTest, AnUnansweredCallIsReportedSoonToThePeer) {
+TEST_P(EngineTest, RepliesComeInTheOrderOfTheCalls) {
+  Build(2);
+  for (size_t i = 0; i < 100; ++i) Call(0, 1);
+  EXPECT_TRUE(AwaitAnswers(100));
+  EXPECT_EQ(Count(absl::StatusCode::kOk), 100u);
+  EXPECT_TRUE(std::is_sorted(order_.begin(), order_.end()));
+}
+
+TEST_P(EngineTest, AnAnswerMayBeginACallAndDropHandles) {
+  Build(2);
+  base::Pending first, dropped, next;
+  bool answered = false;
+  const std::vector<uint8_t> request = RequestOf(Service::kObjects, 10);
+  first = EngineOf(0).programs().Call(AddressOf(1), request, Seconds(20), [&](const auto& reply) {
+    EXPECT_TRUE(reply.ok()) << reply.status();
+    first.reset();
+    dropped.reset();
+    next = EngineOf(0).programs().Call(AddressOf(1), request, Seconds(20), [&](const auto&) { answered = true; });
+    EXPECT_FALSE(answered);
+  });
+  dropped = EngineOf(0).programs().Call(AddressOf(1), request, Seconds(20),
+                                        [](const auto&) { ADD_FAILURE() << "its handle was dropped"; });
+  EXPECT_TRUE(cluster_->RunUntil([&] { return answered; }));
+}
+
+TEST_P(EngineTest, AnUnansweredCallIsReportedSoonToThePeer) {
   Build(2);
   at(1).node().call_router().Register(Service::kObjects,
                                       [](absl::Span<const uint8_t>, const CallRouter::Reply&) { return nullptr; });
   const base::Time asked = cluster_->time.Now();
   Call(0, 1);
-  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 1; }));
+  EXPECT_TRUE(AwaitAnswers(1));
   EXPECT_TRUE(absl::IsUnavailable(answers_[0])) << answers_[0];
   EXPECT_LT(cluster_->time.Now() - asked, Milliseconds(10));
+}
+
+TEST_P(EngineTest, ARequestThatIsTooLongIsRefused) {
+  Build(2);
+  Call(0, 1, EngineOf(0).max_call_size() + 1);
+  EXPECT_TRUE(AwaitAnswers(1));
+  EXPECT_TRUE(absl::IsInvalidArgument(answers_[0])) << answers_[0];
+}
+
+TEST_P(EngineTest, ACallToAnAbsentPeerEndsByItsDeadline) {
+  Build(2);
+  const verbs::Address nobody = *verbs::Address::Parse("10.0.0.99:7000");
+  const base::Time asked = cluster_->time.Now();
+  CallBy(EngineOf(0).programs(), nobody, {1}, Seconds(2));
+  EXPECT_TRUE(AwaitAnswers(1));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(answers_[0]) || absl::IsUnavailable(answers_[0])) << answers_[0];
+  EXPECT_LE(cluster_->time.Now() - asked, Seconds(2) + Milliseconds(1));
 }
 
 // A service of node 1 that answers nothing, and how much it works on.
@@ -94,33 +117,46 @@ class EngineWorkTest : public EngineTest {
   Work* last_ = nullptr;
 };
 
-TEST_F(EngineWorkTest, EndsWithTheReply) {
+INSTANTIATE_TEST_SUITE_P(Both, EngineWorkTest, testing::Values(kLocalEngine, kThreadedEngine), kNameOfEngine);
+
+TEST_P(EngineWorkTest, EndsWithTheReply) {
   last_->reply({});
+  cluster_->RunFor(base::Nanoseconds(1));
   EXPECT_EQ(working_, 0);
-  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 1; }));
+  EXPECT_TRUE(AwaitAnswers(1));
   EXPECT_TRUE(answers_[0].ok()) << answers_[0];
 }
 
-TEST_F(EngineWorkTest, EndsWhenTheAskerDropsItsHandle) {
+TEST_P(EngineWorkTest, EndsWhenTheAskerDropsItsHandle) {
   calls_.clear();
   EXPECT_TRUE(AwaitNoWork());
   cluster_->RunFor(Seconds(30));
   EXPECT_TRUE(answers_.empty());
 }
 
-TEST_F(EngineWorkTest, EndsWhenTheAskersEngineEnds) {
+TEST_P(EngineWorkTest, EndsWhenTheAskersEngineEnds) {
   at(0).EndEngines();
   EXPECT_TRUE(AwaitNoWork());
 }
 
-TEST_F(EngineWorkTest, EndsWhenTheLinkStopsServing) {
-  at(1).link().StopServing();
+TEST_P(EngineWorkTest, EndsWithTheEngine) {
+  at(1).EndEngines();
   EXPECT_TRUE(AwaitNoWork());
-  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 1; }));
+  EXPECT_TRUE(AwaitAnswers(1));
   EXPECT_TRUE(absl::IsUnavailable(answers_[0])) << answers_[0];
 }
 
-TEST_F(EngineWorkTest, AReplyThatCrossesTheCancellationCountsForNothing) {
+TEST_P(EngineWorkTest, EndsWhenTheNodeStopsServing) {
+  EngineOf(1).StopServing();
+  EXPECT_TRUE(AwaitNoWork());
+  EXPECT_TRUE(AwaitAnswers(1));
+  EXPECT_TRUE(absl::IsUnavailable(answers_[0])) << answers_[0];
+  Call(0, 1);
+  EXPECT_TRUE(AwaitAnswers(2));
+  EXPECT_TRUE(absl::IsUnavailable(answers_[1])) << answers_[1];
+}
+
+TEST_P(EngineWorkTest, AReplyThatCrossesTheCancellationCountsForNothing) {
   last_->reply({});
   calls_.clear();
   cluster_->RunFor(Seconds(30));
@@ -128,7 +164,7 @@ TEST_F(EngineWorkTest, AReplyThatCrossesTheCancellationCountsForNothing) {
   EXPECT_EQ(working_, 0);
 }
 
-TEST_F(EngineWorkTest, CancelledCallsMakeRoomWhenTheEngineHasHeardOfThem) {
+TEST_P(EngineWorkTest, CancelledCallsMakeRoom) {
   for (size_t i = 1; i < kMaxCallsOfPeer; ++i) Call(0, 1);
   calls_.clear();
   cluster_->RunFor(Milliseconds(1));
@@ -138,7 +174,7 @@ TEST_F(EngineWorkTest, CancelledCallsMakeRoomWhenTheEngineHasHeardOfThem) {
   EXPECT_TRUE(answers_.empty()) << answers_[0];
 }
 
-TEST_F(EngineWorkTest, ProgramsCallsBeyondTheBoundWaitAndTheNodesOwnDoNot) {
+TEST_P(EngineWorkTest, ProgramsCallsBeyondTheBoundWaitAndTheNodesOwnDoNot) {
   for (size_t i = 1; i < kMaxCallsOfPeer + 10; ++i) Call(0, 1);
   cluster_->RunFor(Milliseconds(1));
   EXPECT_EQ(working_, static_cast<int>(kMaxCallsOfPeer));
@@ -146,127 +182,177 @@ TEST_F(EngineWorkTest, ProgramsCallsBeyondTheBoundWaitAndTheNodesOwnDoNot) {
   cluster_->RunFor(Milliseconds(1));
   EXPECT_EQ(working_, static_cast<int>(kMaxCallsOfPeer + kOwnCalls)) << "at the peer, too, they have room";
   last_->reply({});
-  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 1; }));
+  EXPECT_TRUE(AwaitAnswers(1));
   calls_.erase(calls_.begin());
   cluster_->RunFor(Milliseconds(1));
   EXPECT_EQ(working_, static_cast<int>(kMaxCallsOfPeer + kOwnCalls) - 1) << "one gone, and one whose turn it is";
 }
 
-TEST_F(EngineWorkTest, ACallThatWaitsForATurnUntilItsDeadlineReportsIt) {
+TEST_P(EngineWorkTest, ACallThatWaitsForATurnUntilItsDeadlineReportsIt) {
   for (size_t i = 1; i < kMaxCallsOfPeer; ++i) Call(0, 1);
   const base::Time asked = cluster_->time.Now();
   Call(0, 1, 10, Seconds(2));
-  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 1; }));
+  EXPECT_TRUE(AwaitAnswers(1));
   EXPECT_TRUE(absl::IsDeadlineExceeded(answers_[0])) << answers_[0];
   EXPECT_EQ(cluster_->time.Now() - asked, Seconds(2));
 }
 
-TEST_F(EngineWorkTest, APeerThatDoesNotAnswerLeavesTurnsForOthers) {
+TEST_P(EngineWorkTest, APeerThatDoesNotAnswerLeavesTurnsForOthers) {
   cluster_->Add();
   cluster_->Settle();
   for (size_t i = 0; i < 5000; ++i) Call(0, 1);
   Call(0, 2);
-  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 1; }, Milliseconds(10)));
+  EXPECT_TRUE(AwaitAnswers(1, Milliseconds(10)));
   EXPECT_TRUE(answers_[0].ok()) << answers_[0];
 }
 
-TEST_F(EngineWorkTest, TheNodesOwnCallsHaveABoundToo) {
+TEST_P(EngineWorkTest, TheNodesOwnCallsHaveABoundToo) {
   for (size_t i = 0; i < kOwnCalls + 5; ++i) CallForItself(0, 1);
-  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 5; }));
+  EXPECT_TRUE(AwaitAnswers(5));
   EXPECT_EQ(Count(absl::StatusCode::kResourceExhausted), 5u);
+  EXPECT_EQ(order_, (std::vector<size_t>{97, 98, 99, 100, 101})) << "after the first, which is a program's";
 }
 
-TEST_F(EngineTest, WaitingCallsEndWithTheEngine) {
-  Build(2);
-  for (size_t i = 0; i < 5000; ++i) Call(0, 1);
-  at(0).EndEngines();
-  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 5000; }));
-}
-
-TEST_F(EngineTest, ARequestThatIsTooLongIsRefused) {
-  Build(2);
-  Call(0, 1, at(0).link().max_call_size() + 1);
-  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 1; }));
-  EXPECT_TRUE(absl::IsInvalidArgument(answers_[0])) << answers_[0];
-}
-
-TEST_F(EngineTest, ACallToAnAbsentPeerEndsByItsDeadline) {
-  Build(2);
+TEST_P(EngineWorkTest, CallsEndWithThePeer) {
+  for (size_t i = 0; i < 20; ++i) Call(0, 1);
+  cluster_->RunFor(Milliseconds(1));
   cluster_->Crash(1);
-  cluster_->Add();
-  verbs::Address nobody = *verbs::Address::Parse("10.0.0.99:7000");
-  const base::Time asked = cluster_->time.Now();
-  const base::Pending call = at(0).link().programs().Call(
-      nobody, std::vector<uint8_t>{1}, Seconds(2), [this](const auto& reply) { answers_.push_back(reply.status()); });
-  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 1; }));
-  EXPECT_TRUE(absl::IsDeadlineExceeded(answers_[0]) || absl::IsUnavailable(answers_[0])) << answers_[0];
-  EXPECT_LE(cluster_->time.Now() - asked, Seconds(2) + Milliseconds(1));
+  EXPECT_TRUE(AwaitAnswers(21));
+  EXPECT_EQ(Count(absl::StatusCode::kOk), 0u);
+  EXPECT_EQ(working_, 0);
 }
 
-// A control loop that is busy for a second while eight peers call it 250 times each.
-class BurstTest : public EngineTest {
- protected:
-  void CallInABurst(const sim::ClusterOptions& options) {
-    Build(9, {}, options);
-    for (size_t i = 1; i < 9; ++i) Call(i, 0);  // connections are up
-    EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 8; }));
-    const base::Timer busy = at(0).loop.Post([this] { at(0).loop.Spend(Seconds(1)); });
-    cluster_->RunFor(base::Microseconds(1));
-    for (int n = 0; n < 250; ++n) {
-      for (size_t i = 1; i < 9; ++i) Call(i, 0);
-    }
-    EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 8 + 8 * 250; }));
-  }
-};
+// ---- pulls
 
-TEST_F(BurstTest, ABurstIsHeldBackByCreditsAndNotRefused) {
-  CallInABurst({});
-  EXPECT_EQ(Count(absl::StatusCode::kOk), answers_.size());
+TEST_P(EngineTest, APullBringsTheBytesAndReportsIt) {
+  Build(2);
+  Put(1, "x", kSize);
+  ASSERT_EQ(Pull(0, 1, "x", kSize), absl::OkStatus());
+  EXPECT_EQ(EngineOf(0).pulls(), 1u);
+  EXPECT_TRUE(AwaitPulls(1));
+  EXPECT_EQ(pulls_[0]->status, absl::OkStatus());
+  EXPECT_EQ(pulls_[0]->report.arrived, kSize);
+  EXPECT_TRUE(IsLike(1, "x", *pulls_[0]));
+  EXPECT_EQ(EngineOf(0).pulls(), 0u);
+  EngineOf(0).Cancel(pulls_[0]->token);  // it is over: nothing happens
+  cluster_->RunFor(Milliseconds(1));
+  EXPECT_EQ(at(1).node().pins_of_peers(), 0u);
+  DropPlaces(0);
 }
 
-// With windows that are large from the start more comes than fits: some of it is refused, none is
-// lost.
-TEST_F(BurstTest, PeersThatAskTooMuchAreRefusedAndNothingBreaks) {
-  sim::ClusterOptions options;
-  options.endpoint.first_slots = options.endpoint.receive_slots;
-  CallInABurst(options);
-  EXPECT_GT(Count(absl::StatusCode::kUnavailable), 100u);
-  EXPECT_GT(Count(absl::StatusCode::kOk), 1000u);
-  EXPECT_EQ(Count(absl::StatusCode::kUnavailable) + Count(absl::StatusCode::kOk), answers_.size());
+TEST_P(EngineTest, APullOfWhatTheHolderLacksIsRefusedByIt) {
+  Build(2);
+  ASSERT_EQ(Pull(0, 1, "x", kSize), absl::OkStatus());
+  EXPECT_TRUE(AwaitPulls(1));
+  EXPECT_TRUE(absl::IsNotFound(pulls_[0]->status)) << pulls_[0]->status;
+  DropPlaces(0);
 }
 
-// As a directory's node is when all its nodes' programs ask at once: nobody's lease is refused.
-TEST_F(BurstTest, CallsOfNodesAboutThemselvesAreRefusedLast) {
-  sim::ClusterOptions options;
-  options.endpoint.first_slots = options.endpoint.receive_slots;
-  options.membership.renew = Milliseconds(300);
-  Build(9, {}, options);
-  for (size_t i = 1; i < 9; ++i) Call(i, 0);  // connections are up
-  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 8; }));
-  std::vector<MembershipCounters> before;
-  for (size_t i = 1; i < 9; ++i) before.push_back(at(i).node().membership().counters());
-  for (int second = 0; second < 2; ++second) {
-    const base::Timer busy = at(0).loop.Post([this] { at(0).loop.Spend(Milliseconds(700)); });
-    cluster_->RunFor(base::Microseconds(1));
-    for (int n = 0; n < 250; ++n) {
-      for (size_t i = 1; i < 9; ++i) Call(i, 0);
-    }
-    cluster_->RunFor(Seconds(1));
-  }
-  EXPECT_GT(Count(absl::StatusCode::kUnavailable), 100u) << "some of the programs' were refused";
-  for (size_t i = 1; i < 9; ++i) {
-    const MembershipCounters& after = at(i).node().membership().counters();
-    EXPECT_GT(after.renewals, before[i - 1].renewals) << i;
-    EXPECT_EQ(after.failed_renewals, before[i - 1].failed_renewals) << i;
-  }
+TEST_P(EngineTest, ACancelledPullEndsWhenItsMemoryIsSafe) {
+  Build(2);
+  Put(1, "x", kSize);
+  ASSERT_EQ(Pull(0, 1, "x", kSize), absl::OkStatus());
+  in_call_ = true;
+  EngineOf(0).Cancel(pulls_[0]->token);
+  in_call_ = false;
+  EXPECT_TRUE(AwaitPulls(1, Seconds(5)));
+  EXPECT_TRUE(absl::IsCancelled(pulls_[0]->status)) << pulls_[0]->status;
+  EXPECT_TRUE(cluster_->RunUntil([&] { return at(1).node().pins_of_peers() == 0; }, Seconds(5)));
+  DropPlaces(0);
 }
 
-TEST_F(EngineTest, ABusyControlLoopDelaysPullsAndLosesNone) {
+TEST_P(EngineTest, APullsEndMayBeginTheNext) {
+  Build(2);
+  Put(1, "x", kSize);
+  std::atomic<uint64_t> moved{0};
+  ASSERT_EQ(Pull(0, 1, "x", kSize), absl::OkStatus());
+  const OnePull& first = *pulls_[0];
+  transport::PullRequest request;
+  request.id = Id("x");
+  request.generation = GenerationOn(1, "x");
+  request.owner = AddressOf(1);
+  request.size = {kSize, 0};
+  EXPECT_TRUE(AwaitPulls(1));
+  int ends = 0;
+  Engine::PullCallback again = [&](const absl::Status& status, const auto&) {
+    EXPECT_EQ(status, absl::OkStatus());
+    if (++ends == 5) return;
+    EXPECT_TRUE(EngineOf(0).Pull(request, first.memory, moved, again).ok());
+  };
+  EXPECT_TRUE(EngineOf(0).Pull(request, first.memory, moved, again).ok());
+  EXPECT_TRUE(cluster_->RunUntil([&] { return ends == 5; }));
+  EXPECT_EQ(EngineOf(0).pulls(), 0u);
+  DropPlaces(0);
+}
+
+TEST_P(EngineTest, PullsBeyondTheBoundAreRefusedAtOnce) {
+  Build(2);
+  Put(1, "x", 64);
+  for (size_t i = 0; i < kMaxEnginePulls; ++i) ASSERT_EQ(Pull(0, 1, "x", 64), absl::OkStatus());
+  const absl::Status refused = Pull(0, 1, "x", 64);
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_TRUE(AwaitPulls(kMaxEnginePulls));
+  EXPECT_EQ(Pull(0, 1, "x", 64), absl::OkStatus());
+  EXPECT_TRUE(AwaitPulls(kMaxEnginePulls + 1));
+  EXPECT_EQ(ended_.back()->status, absl::OkStatus());
+  DropPlaces(0);
+}
+
+TEST_P(EngineTest, PullsEndWithThePeer) {
+  Build(2);
+  Put(1, "x", kSize);
+  for (int i = 0; i < 10; ++i) ASSERT_EQ(Pull(0, 1, "x", kSize), absl::OkStatus());
+  EXPECT_TRUE(Serves(1));
+  cluster_->Crash(1);
+  EXPECT_TRUE(AwaitPulls(10));
+  for (const OnePull* pull : ended_) EXPECT_FALSE(pull->status.ok());
+  DropPlaces(0);
+}
+
+// ---- what peers ask of the node
+
+TEST_P(EngineTest, PinsOfAPeerThatIsGoneComeBack) {
+  Build(2);
+  Put(1, "x", kSize);
+  ASSERT_EQ(Pull(0, 1, "x", kSize), absl::OkStatus());
+  EXPECT_TRUE(Serves(1));
+  at(0).EndEngines();
+  EXPECT_TRUE(cluster_->RunUntil([&] { return at(1).node().pins_of_peers() == 0; }, Seconds(5)));
+  cluster_->RunFor(Milliseconds(1));
+  EXPECT_TRUE(pulls_[0]->done);
+  DropPlaces(0);
+}
+
+TEST_P(EngineTest, PinsOfPeersComeBackWhenTheEngineEnds) {
+  Build(2);
+  Put(1, "x", kSize);
+  ASSERT_EQ(Pull(0, 1, "x", kSize), absl::OkStatus());
+  EXPECT_TRUE(Serves(1));
+  at(1).EndEngines();
+  cluster_->RunFor(Microseconds(1));
+  EXPECT_EQ(at(1).node().pins_of_peers(), 0u);
+  EXPECT_TRUE(AwaitPulls(1));
+  DropPlaces(0);
+}
+
+TEST_P(EngineTest, ANodeThatServesNobodyRefusesPeers) {
+  Build(2);
+  Put(1, "x", kSize);
+  EngineOf(1).StopServing();
+  ASSERT_EQ(Pull(0, 1, "x", kSize), absl::OkStatus());
+  EXPECT_TRUE(AwaitPulls(1));
+  EXPECT_TRUE(absl::IsUnavailable(pulls_[0]->status)) << pulls_[0]->status;
+  EXPECT_NE(pulls_[0]->status.message().find("does not serve objects now"), std::string::npos) << pulls_[0]->status;
+  DropPlaces(0);
+}
+
+TEST_P(EngineTest, ABusyControlLoopDelaysPullsAndLosesNone) {
   Build(3);
+  const uint64_t size = number_ == kLocalEngine ? 1000 : 70'000;  // bulk, beyond the short way
   std::vector<std::string> names;
-  for (int i = 0; i < 300; ++i) {
-    names.push_back(std::to_string(i));
-    ASSERT_EQ(at(0).Put(names.back(), 1000), absl::OkStatus());
+  for (int i = 0; i < (number_ == kLocalEngine ? 300 : 50); ++i) {
+    names.push_back(absl::StrCat(i));
+    ASSERT_EQ(at(0).Put(names.back(), size), absl::OkStatus());
   }
   cluster_->Settle();
   const auto first = at(1).StartGet(names, Within(Seconds(60)));
@@ -284,59 +370,58 @@ TEST_F(EngineTest, ABusyControlLoopDelaysPullsAndLosesNone) {
   at(2).Release(*second);
 }
 
-TEST_F(EngineTest, AnEngineIsDrainedWhenPeersHaveAllThatItSent) {
+// ---- draining
+
+TEST_P(EngineTest, AnEngineIsDrainedWhenPeersHaveAllThatItSent) {
   Build(3);
-  ASSERT_EQ(at(1).Put("x", 60'000), absl::OkStatus());
-  cluster_->Settle();
-  const auto get = at(2).StartGet({"x"}, Within(Seconds(60)));
-  EXPECT_TRUE(cluster_->RunUntil([&] { return at(1).node().pins_of_peers() == 1; }));
-  int drained = 0;
-  for (int i = 0; i < 2; ++i) at(1).link().Drain([&] { ++drained; });
-  EXPECT_EQ(drained, 0);
-  EXPECT_TRUE(cluster_->RunUntil([&] { return drained == 2; }));
+  Put(1, "x", kSize);
+  ASSERT_EQ(Pull(2, 1, "x", kSize), absl::OkStatus());
+  EXPECT_TRUE(Serves(1));
+  std::vector<int> drained;
+  for (int i = 0; i < 3; ++i) {
+    EngineOf(1).Drain([&drained, i] { drained.push_back(i); });
+  }
+  EXPECT_TRUE(drained.empty());
+  EXPECT_TRUE(cluster_->RunUntil([&] { return drained.size() == 3; }));
+  EXPECT_EQ(drained, (std::vector<int>{0, 1, 2}));
+  cluster_->RunFor(Microseconds(1));
   EXPECT_EQ(at(1).node().pins_of_peers(), 0u);
   cluster_->Crash(1);
-  EXPECT_TRUE(cluster_->RunUntil([&] { return get->done; }));
-  EXPECT_TRUE(at(2).Has("x"));
-  at(2).Release(*get);
+  EXPECT_TRUE(AwaitPulls(1));
+  EXPECT_EQ(pulls_[0]->status, absl::OkStatus());
+  DropPlaces(2);
 }
 
-TEST_F(EngineTest, AnEngineThatHasEndedIsDrained) {
-  Build(1);
-  int drained = 0;
-  at(0).link().Drain([&] { ++drained; });
-  at(0).EndEngines();
-  at(0).link().Drain([&] { ++drained; });
-  EXPECT_TRUE(cluster_->RunUntil([&] { return drained == 2; }, Milliseconds(1)));
-}
-
-TEST_F(EngineTest, ALinkThatServesNobodyRefusesPeers) {
-  Build(3);
-  Put(1, "x", 1000);
-  at(1).link().StopServing();
-  const absl::Status status = cluster_->Get(at(2), "x", Within(Milliseconds(50)));
-  EXPECT_TRUE(absl::IsDeadlineExceeded(status));
-  EXPECT_NE(status.message().find("does not serve objects now"), std::string::npos) << status;
-}
-
-TEST_F(EngineTest, AnEngineThatEndsAnswersRunningAndLaterCalls) {
+TEST_P(EngineTest, AnEngineThatIsDrainedRefusesTransfersAndAnswersCalls) {
   Build(2);
-  at(1).node().call_router().Register(Service::kObjects, [](absl::Span<const uint8_t>, CallRouter::Reply reply) {
-    static CallRouter::Reply kept;
-    kept = std::move(reply);
-    return nullptr;
-  });
+  Put(1, "x", kSize);
+  bool drained = false;
+  EngineOf(1).Drain([&] { drained = true; });
+  EXPECT_TRUE(cluster_->RunUntil([&] { return drained; }, Seconds(1)));
+  ASSERT_EQ(Pull(0, 1, "x", kSize), absl::OkStatus());
   Call(0, 1);
-  cluster_->RunFor(Milliseconds(5));
-  EXPECT_TRUE(answers_.empty());
+  EXPECT_TRUE(AwaitPulls(1));
+  EXPECT_TRUE(absl::IsUnavailable(pulls_[0]->status)) << pulls_[0]->status;
+  EXPECT_TRUE(AwaitAnswers(1));
+  EXPECT_TRUE(answers_[0].ok()) << answers_[0];
+  DropPlaces(0);
+}
+
+TEST_P(EngineTest, TheEndOfDrainingMayEndTheEngine) {
+  Build(2);
+  EngineOf(0).Drain([this] { at(0).EndEngines(); });
+  EXPECT_TRUE(cluster_->RunUntil([&] { return !EngineOf(0).open(); }, Milliseconds(10)));
+}
+
+TEST_P(EngineTest, AnEngineThatHasEndedIsDrained) {
+  Build(1);
+  std::vector<int> drained;
+  EngineOf(0).Drain([&] { drained.push_back(0); });
   at(0).EndEngines();
-  EXPECT_FALSE(at(0).link().open());
-  Call(0, 1);
-  EXPECT_TRUE(answers_.empty());
-  EXPECT_TRUE(cluster_->RunUntil([&] { return answers_.size() == 2; }, Milliseconds(1)));
-  EXPECT_EQ(Count(absl::StatusCode::kUnavailable), 2u);
-  std::atomic<uint64_t> moved = 0;
-  EXPECT_TRUE(absl::IsUnavailable(at(0).link().Pull({}, {}, moved, nullptr).status()));
+  EngineOf(0).Drain([&] { drained.push_back(1); });
+  EXPECT_TRUE(drained.empty());
+  EXPECT_TRUE(cluster_->RunUntil([&] { return drained.size() == 2; }, Milliseconds(1)));
+  EXPECT_EQ(drained, (std::vector<int>{0, 1}));
 }
 
 }  // namespace

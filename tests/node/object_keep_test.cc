@@ -33,13 +33,13 @@ class ObjectKeepTest : public NodeTest {
     auto asked = std::make_unique<Asked>();
     std::vector<uint8_t> bytes = EncodeRequest(request);
     bytes.insert(bytes.begin(), static_cast<uint8_t>(Service::kObjects));
-    asked->call = at(1).link().Call(at(0).link().address(), bytes, Seconds(100),
-                                    [asked = asked.get(), began = cluster_->time.Now(),
-                                     this](const absl::StatusOr<absl::Span<const uint8_t>>& reply) {
-                                      ASSERT_TRUE(reply.ok()) << reply.status();
-                                      asked->answer = DecodeKeepAnswer(*reply);
-                                      asked->took = cluster_->time.Now() - began;
-                                    });
+    asked->call = at(1).engine().Call(at(0).engine().address(), bytes, Seconds(100),
+                                      [asked = asked.get(), began = cluster_->time.Now(),
+                                       this](const absl::StatusOr<absl::Span<const uint8_t>>& reply) {
+                                        ASSERT_TRUE(reply.ok()) << reply.status();
+                                        asked->answer = DecodeKeepAnswer(*reply);
+                                        asked->took = cluster_->time.Now() - began;
+                                      });
     return asked;
   }
   Answer AnswerTo(const KeepRequest& request) {

@@ -343,11 +343,11 @@ class ObjectCallsTest : public NodeTest {
   WireBytes AnswerTo(WireBytes request) {
     request.insert(request.begin(), static_cast<uint8_t>(Service::kObjects));
     std::optional<WireBytes> answer;
-    const base::Pending call = at(1).link().Call(at(0).link().address(), request, Seconds(5),
-                                                 [&](const absl::StatusOr<absl::Span<const uint8_t>>& reply) {
-                                                   ASSERT_TRUE(reply.ok()) << reply.status();
-                                                   answer.emplace(reply->begin(), reply->end());
-                                                 });
+    const base::Pending call = at(1).engine().Call(at(0).engine().address(), request, Seconds(5),
+                                                   [&](const absl::StatusOr<absl::Span<const uint8_t>>& reply) {
+                                                     ASSERT_TRUE(reply.ok()) << reply.status();
+                                                     answer.emplace(reply->begin(), reply->end());
+                                                   });
     EXPECT_TRUE(cluster_->RunUntil([&] { return answer.has_value(); }, Seconds(5)));
     return answer.value_or(WireBytes());
   }

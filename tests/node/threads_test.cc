@@ -75,7 +75,7 @@ class TestMachine {
     const transport::Rail rail{device_->device(), *domain_, *registration_};
     auto machine =
         Machine::Assemble({loop, std::move(loops), arena, absl::MakeConstSpan(&rail, 1), absl::MakeConstSpan(&rail, 1),
-                           [&directory](EngineLink&, base::Random) -> absl::StatusOr<std::unique_ptr<DirectoryHost>> {
+                           [&directory](Engine&, base::Random) -> absl::StatusOr<std::unique_ptr<DirectoryHost>> {
                              return std::make_unique<SharedDirectory>(directory);
                            },
                            trace_},

@@ -13,12 +13,12 @@ constexpr base::Duration kLookEvery = base::Seconds(1);
 
 }  // namespace
 
-ResolvedDirectory::ResolvedDirectory(base::EventLoop& loop, node::EngineLink& link, const base::HostPort& server,
+ResolvedDirectory::ResolvedDirectory(base::EventLoop& loop, node::Engine& engine, const base::HostPort& server,
                                      base::Random random)
     : loop_(loop),
       server_(server),
       random_(random.Fork(1)),
-      asked_(loop, link, verbs::Address(), random),
+      asked_(loop, engine, verbs::Address(), random),
       names_(loop) {
   lookup_ = names_.Lookup(server_.host, [this](const auto& addresses) { Found(addresses); });
 }

@@ -14,8 +14,8 @@ namespace tokamak::daemon {
 
 class ResolvedDirectory final : public node::DirectoryHost {
  public:
-  // `loop` and `link` must outlive it.
-  ResolvedDirectory(base::EventLoop& loop, node::EngineLink& link, const base::HostPort& server, base::Random random);
+  // `loop` and `engine` must outlive it.
+  ResolvedDirectory(base::EventLoop& loop, node::Engine& engine, const base::HostPort& server, base::Random random);
 
   directory::Directory& directory() override { return asked_.directory(); }
   void Serve(node::Node&) override {}

@@ -1,8 +1,9 @@
 // Deletes runs the Deletes of this node's programs: some at once, the others in turn, by program.
 //
-// One program gets at most half of the places (base::FairTurns). Calls go through
-// EngineLink::programs(). Bound: kMaxDeletes run; one that has not begun after kTurnDeadline fails
-// with kUnavailable, having deleted nothing. Thread rule: the control loop.
+// A program with thousands gets at most half of the places (base::FairTurns), so that another one's
+// Delete begins at once. Each asks a few other nodes; their calls share Engine::programs().
+// Bound: kMaxDeletes run. A Delete that has not begun after kTurnDeadline fails, having deleted
+// nothing (kUnavailable). Thread rule: the node's control loop.
 #pragma once
 
 #include <cstddef>

@@ -10,10 +10,10 @@ namespace tokamak::node {
 
 class AskedDirectory final : public DirectoryHost {
  public:
-  // `loop` and `link` must outlive it.
-  AskedDirectory(base::EventLoop& loop, EngineLink& link, const verbs::Address& server, base::Random random)
-      : caller_(link, Service::kDirectory),
-        programs_(link.programs(), Service::kDirectory),
+  // `loop` and `engine` must outlive it.
+  AskedDirectory(base::EventLoop& loop, Engine& engine, const verbs::Address& server, base::Random random)
+      : caller_(engine, Service::kDirectory),
+        programs_(engine.programs(), Service::kDirectory),
         remote_(loop, caller_, programs_, server, random) {}
 
   void MoveTo(const verbs::Address& server) { remote_.MoveTo(server); }

@@ -3,7 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "lib/node/calls/call_router.h"
 
 namespace tokamak::node {
@@ -42,43 +41,31 @@ class EngineHost::Called final : public base::Handle {
   const uint64_t number_;
 };
 
-EngineHost::EngineHost(base::EventLoop& engine_loop, EngineLink& link)
+EngineHost::EngineHost(base::EventLoop& engine_loop, ThreadedEngine& engine)
     : loop_(engine_loop),
-      link_(link),
+      engine_(engine),
       from_control_(
           engine_loop, kEngineMailbox,
           [this](const EngineCommand& command) { std::visit([this](const auto& one) { Handle(one); }, command); }),
-      to_control_(engine_loop, link.from_engine_) {}
+      to_control_(engine_loop, engine.from_engine_) {}
 
-absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Open(base::EventLoop& engine_loop, EngineLink& link,
-                                                             absl::Span<const transport::Rail> rails,
-                                                             const verbs::Address& listen, base::Random random,
-                                                             base::Trace& trace,
-                                                             const transport::EndpointOptions& options) {
-  if (options.max_transfers > kMaxEnginePulls) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("an engine serves and pulls at most ", kMaxEnginePulls, " transfers at once"));
-  }
-  auto host = std::unique_ptr<EngineHost>(new EngineHost(engine_loop, link));
-  auto endpoint = transport::Endpoint::Open(engine_loop, rails, *host, random, trace, options);
+absl::StatusOr<std::unique_ptr<EngineHost>> EngineHost::Open(base::EventLoop& engine_loop, ThreadedEngine& engine,
+                                                             const EndpointParts& parts) {
+  auto host = std::unique_ptr<EngineHost>(new EngineHost(engine_loop, engine));
+  auto endpoint = OpenEndpoint(engine_loop, *host, parts);
   if (!endpoint.ok()) return endpoint.status();
   host->endpoint_ = *std::move(endpoint);
-  if (absl::Status status = host->endpoint_->Listen(listen); !status.ok()) return status;
   host->endpoint_->SetCallHandler([host = host.get()](absl::Span<const uint8_t> request, transport::Reply reply) {
     return host->HandleCalled(request, std::move(reply));
   });
-  link.to_engine_ = std::make_unique<Outbox<EngineCommand>>(link.loop_, host->from_control_);
-  link.address_ = host->endpoint_->address();
-  link.max_call_size_ = host->endpoint_->max_call_size();
+  engine.HostOpened(host->from_control_, host->endpoint_->address(), host->endpoint_->max_call_size());
   return host;
 }
 
 EngineHost::~EngineHost() {
+  if (endpoint_ == nullptr) return;  // it was never opened
   endpoint_.reset();
-  if (link_.to_engine_ == nullptr) return;  // it was never opened
-  link_.to_engine_.reset();
-  link_.last_reports_ = to_control_.TakeWaiting();
-  link_.closed_->Raise();
+  engine_.HostEnded(to_control_.TakeWaiting());
 }
 
 void EngineHost::Handle(const DrainCommand&) {

@@ -1,5 +1,5 @@
-// EngineHost is the engine loop's end of an engine: it owns the transport endpoint, and asks the
-// control loop, through its EngineLink, what only the node knows.
+// EngineHost is the engine loop's end of a ThreadedEngine: it owns the transport endpoint, and asks
+// the control loop, through mailboxes, what only the node knows.
 //
 // Thread rule: the engine's loop.
 #pragma once
@@ -14,24 +14,22 @@
 #include "lib/base/event_loop.h"
 #include "lib/base/handle.h"
 #include "lib/base/mailbox.h"
-#include "lib/base/random.h"
-#include "lib/base/trace.h"
-#include "lib/node/engines/engine_link.h"
 #include "lib/node/engines/engine_messages.h"
+#include "lib/node/engines/open_endpoint.h"
 #include "lib/node/engines/outbox.h"
+#include "lib/node/engines/threaded_engine.h"
 #include "lib/transport/endpoint.h"
 
 namespace tokamak::node {
 
 class EngineHost final : public transport::Source {
  public:
-  // Listens at `listen` and reports to the link. Called on the engine's loop, or before it runs.
-  // All references, and all that `rails` name, must outlive the host.
-  static absl::StatusOr<std::unique_ptr<EngineHost>> Open(base::EventLoop& engine_loop, EngineLink& link,
-                                                          absl::Span<const transport::Rail> rails,
-                                                          const verbs::Address& listen, base::Random random,
-                                                          base::Trace& trace,
-                                                          const transport::EndpointOptions& options);
+  // Opens the endpoint and reports to the node's end, `engine`. Called on the engine's loop, or
+  // before it runs. Errors: those of OpenEndpoint. All references must outlive the host.
+  static absl::StatusOr<std::unique_ptr<EngineHost>> Open(base::EventLoop& engine_loop, ThreadedEngine& engine,
+                                                          const EndpointParts& parts);
+  // Ends the endpoint; what is left to report goes to the node's end. Called on the engine's loop,
+  // while the control loop stands still.
   ~EngineHost() override;
 
   transport::Endpoint& endpoint() { return *endpoint_; }
@@ -43,7 +41,7 @@ class EngineHost final : public transport::Source {
   class PullSink;
   class Called;  // what the endpoint drops when nobody waits for an answer any more
 
-  EngineHost(base::EventLoop& engine_loop, EngineLink& link);
+  EngineHost(base::EventLoop& engine_loop, ThreadedEngine& engine);
   void Handle(const DrainCommand& command);
   void Handle(const PullCommand& command);
   void Handle(const CancelPullCommand& command);
@@ -58,7 +56,7 @@ class EngineHost final : public transport::Source {
   void Report(EngineReport report) { to_control_.Send(std::move(report)); }
 
   base::EventLoop& loop_;
-  EngineLink& link_;
+  ThreadedEngine& engine_;
   base::Mailbox<EngineCommand> from_control_;
   Outbox<EngineReport> to_control_;
   // None is visited in its own order.

@@ -1,19 +1,18 @@
-// Messages between the two ends of an engine: EngineLink on the node's control loop, EngineHost on
-// the engine's.
+// Messages between the two ends of an engine with a loop of its own: ThreadedEngine on the node's
+// control loop, EngineHost on the engine's.
 //
-// The store, the directory and the clients live on the control loop; each transport endpoint lives
-// on its engine's. They talk through two bounded mailboxes, and share only the memory of pulls and
-// the count of bytes that each pull has moved:
+// The store, the directory and the clients live on the control loop, the transport endpoint on its
+// engine's. They talk through two bounded mailboxes, and share only the memory of pulls and the
+// count of bytes that each pull has moved:
 //
 //   control loop               mailboxes                 engine loop
-//   EngineLink        --  EngineCommand  -->             EngineHost, transport::Endpoint
+//   ThreadedEngine    --  EngineCommand  -->             EngineHost, transport::Endpoint
 //   (the node)        <--  EngineReport  --              (a Source and Sinks for the endpoint)
 //
-// Pulls and our calls are named by the link's tokens, pins by the endpoint's PinId, calls of peers
+// Pulls and our calls are named by the node's tokens, pins by the endpoint's PinId, calls of peers
 // by the host's tokens.
-// Bounds: kMaxEnginePulls pulls and kMaxEngineCalls + kOwnCalls calls of ours at once; peers' pins
-// and calls are refused while kMaxReportsWaiting reports wait for the control loop, but not what a
-// node says of its own life.
+// Bounds: those of engine.h for pulls and our calls; peers' pins and calls are refused while
+// kMaxReportsWaiting reports wait for the control loop, but not what a node says of its own life.
 #pragma once
 
 #include <atomic>
@@ -30,15 +29,6 @@
 #include "lib/transport/endpoint.h"
 
 namespace tokamak::node {
-
-constexpr size_t kMaxEnginePulls = 1024;
-// Calls to other nodes: those of programs, beyond which more wait for their turn, and in a part of
-// their own (kOwnCalls) those for this node's life: its lease, and what it holds.
-constexpr size_t kMaxEngineCalls = 1024;
-constexpr size_t kMaxCallsOfPeer = 160;     // of these, to one peer
-constexpr size_t kMaxCallsWaiting = 65536;  // for their turn
-constexpr size_t kOwnCalls = 96;            // beside these
-static_assert(kMaxCallsOfPeer + kOwnCalls <= transport::kMaxCallsServed, "none of a node's own waits for a program's");
 
 constexpr size_t kMaxReportsWaiting = 1024;   // beyond those in the mailbox
 constexpr size_t kMaxOwnReports = 64 * 1024;  // the same, of what nodes say of their own lives

@@ -18,9 +18,10 @@ bool IsTroubleOfPeer(const absl::Status& status) {
 // bulk.
 size_t EngineOf(size_t engines, uint64_t turn) { return turn == 0 || engines == 1 ? 0 : 1 + turn % (engines - 1); }
 
-// True if both have bulk engines that reach each other: a bulk software NIC has its own UDP port,
-// out of an RDMA device's reach.
-bool MeetForBulk(const Peers::Peer& peer, const std::vector<EngineLink*>& engines) {
+// True if both nodes have engines for bulk that reach each other. A software NIC for bulk has a UDP
+// port of its own, which an RDMA device does not reach: between the two all goes over the first
+// engines.
+bool MeetForBulk(const Peers::Peer& peer, const std::vector<Engine*>& engines) {
   if (peer.engines.size() == 1 || engines.size() == 1) return false;
   return (peer.engines.back().udp_port == 0) == (engines.back()->address().udp_port == 0);
 }
@@ -28,8 +29,7 @@ bool MeetForBulk(const Peers::Peer& peer, const std::vector<EngineLink*>& engine
 }  // namespace
 
 PullAttempt::~PullAttempt() {
-  CHECK(!moving() || !engine_->open())
-      << "the engines' hosts must be dropped before the pulls: they still write to the store";
+  CHECK(!moving() || !engine_->open()) << "the engines must have ended before the pulls: they still write to the store";
 }
 
 absl::Status PullAttempt::Begin(const directory::NodeId& holder, transport::PullRequest request,

@@ -16,7 +16,7 @@
 #include "absl/types/span.h"
 #include "lib/directory/directory.h"
 #include "lib/node/cluster/peers.h"
-#include "lib/node/engines/engine_link.h"
+#include "lib/node/engines/engine.h"
 #include "lib/node/pulls/pull_context.h"
 #include "lib/transport/endpoint.h"
 #include "lib/transport/object_access.h"
@@ -36,14 +36,14 @@ class PullAttempt final {
 
   // References must outlive it.
   PullAttempt(PullContext& context, Owner& owner) : context_(context), owner_(owner) {}
-  // Requires it idle, or the engine's host dropped.
+  // Requires that it is not moving, or that the engine has ended.
   ~PullAttempt();
   PullAttempt(const PullAttempt&) = delete;
   PullAttempt& operator=(const PullAttempt&) = delete;
 
-  // Moves the object named in `request` (id, generation, sizes, protocol, bytes arrived, activity)
-  // from `holder`, which is ready, to `memory`, counting bytes in `moved`. Errors as
-  // EngineLink::Pull's: nothing has begun, the holder is not to blame.
+  // Moves the object that `request` names (id, generation, sizes, protocol, bytes arrived,
+  // activity) from `holder`, which is ready, to `memory`; counts the bytes that have come in
+  // `moved`. Errors as Engine::Pull's: nothing has begun, and the holder is not to blame.
   [[nodiscard]] absl::Status Begin(const directory::NodeId& holder, transport::PullRequest request,
                                    absl::Span<uint8_t> memory, std::atomic<uint64_t>& moved);
   // Asks for the end: OnMoved follows once the memory is safe; the object may have arrived all the
@@ -62,9 +62,9 @@ class PullAttempt final {
   PullContext& context_;
   Owner& owner_;
   directory::NodeId holder_;
-  bool bulk_ = false;
-  EngineLink* engine_ = nullptr;
-  std::optional<uint64_t> token_;  // of the transfer; nullopt: idle
+  bool bulk_ = false;              // true if between engines for bulk
+  Engine* engine_ = nullptr;       // of the last attempt
+  std::optional<uint64_t> token_;  // the engine's, for the transfer; nullopt: idle
   transport::TransferReport report_;
 };
 

@@ -18,7 +18,7 @@
 #include "lib/node/cluster/peers.h"
 #include "lib/node/copies/copies.h"
 #include "lib/node/copies/dropped_versions.h"
-#include "lib/node/engines/engine_link.h"
+#include "lib/node/engines/engine.h"
 #include "lib/node/pulls/bundles.h"
 #include "lib/node/pulls/location_cache.h"
 #include "lib/store/store.h"
@@ -88,8 +88,8 @@ struct PullNeeds {
   LocationCache& places;
   const DroppedVersions& dropped;
   Copies& copies;
-  transport::Caller& objects;        // of the service kObjects
-  std::vector<EngineLink*> engines;  // not empty; beyond the first: bulk
+  transport::Caller& objects;    // of the service kObjects
+  std::vector<Engine*> engines;  // not empty; those beside the first are for bulk
   directory::NodeId self;
   base::Trace& trace;
   uint32_t trace_node = 0;  // TraceEvent::node

@@ -12,7 +12,7 @@
 #include "lib/base/trace.h"
 #include "lib/daemon/clients/session.h"
 #include "lib/directory/local.h"
-#include "lib/node/engines/engine_link.h"
+#include "lib/node/engines/threaded_engine.h"
 #include "lib/node/node.h"
 #include "lib/store/store.h"
 
@@ -23,8 +23,8 @@ class LonelyNode final {
   LonelyNode(base::EventLoop& loop, absl::Span<uint8_t> arena)
       : store_(arena, Cache(), loop, trace_),
         directory_(loop),
-        link_(loop),
-        node_(loop, store_, directory_, {&link_}, base::Random(1), trace_, Options()),
+        engine_(loop),
+        node_(loop, store_, directory_, {&engine_}, base::Random(1), trace_, Options()),
         context_{loop, node_, arena.size(), "no device", [this] { return Snapshot(); }} {
     node_.Start([](const absl::Status&) {});
   }
@@ -57,7 +57,7 @@ class LonelyNode final {
   base::NoTrace trace_;
   store::Store store_;
   directory::LocalDirectory directory_;
-  node::EngineLink link_;
+  node::ThreadedEngine engine_;
   node::Node node_;
   const SessionContext context_;
 };

@@ -22,8 +22,8 @@ class PullAttemptTest : public NodeTest, public PullAttempt::Owner {
     host.memory = 16 << 20;
     Build(2, host);
     Put(1, "x", size);
-    std::vector<EngineLink*> engines;
-    for (size_t i = 0; i < engines_used; ++i) engines.push_back(&at(0).link(i));
+    std::vector<Engine*> engines;
+    for (size_t i = 0; i < engines_used; ++i) engines.push_back(&at(0).engine(i));
     copies_ = std::make_unique<FakeCopies>(at(0).store());
     membership_ =
         std::make_unique<Membership>(at(0).loop, at(0).store(), *at(0).served(), *copies_,
@@ -137,7 +137,7 @@ TEST_F(PullAttemptTest, LargeObjectsGoBetweenEnginesForBulk) {
   Prepare(kLarge, /*engines_used=*/2);
   ASSERT_EQ(Begin(), absl::OkStatus());
   EXPECT_EQ(bench_->context.bulk_pulls, 1u);
-  EXPECT_EQ(at(0).link(1).pulls(), 1u);
+  EXPECT_EQ(at(0).engine(1).pulls(), 1u);
   EXPECT_EQ(End(), absl::OkStatus());
 }
 
@@ -145,7 +145,7 @@ TEST_F(PullAttemptTest, SmallObjectsTakeTheShortWay) {
   Prepare(kSize, /*engines_used=*/2);
   ASSERT_EQ(Begin(), absl::OkStatus());
   EXPECT_EQ(bench_->context.bulk_pulls, 0u);
-  EXPECT_EQ(at(0).link(0).pulls(), 1u);
+  EXPECT_EQ(at(0).engine(0).pulls(), 1u);
   EXPECT_EQ(End(), absl::OkStatus());
 }
 
@@ -153,7 +153,7 @@ TEST_F(PullAttemptTest, AllObjectsTakeTheShortWayWhileBulkRests) {
   Prepare(kLarge, /*engines_used=*/2);
   bench_->peers.RestBulk(at(1).name);
   ASSERT_EQ(Begin(), absl::OkStatus());
-  EXPECT_EQ(at(0).link(0).pulls(), 1u);
+  EXPECT_EQ(at(0).engine(0).pulls(), 1u);
   EXPECT_EQ(End(), absl::OkStatus());
 }
 

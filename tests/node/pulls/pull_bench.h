@@ -16,7 +16,7 @@ class PullBench final : private PullContext::Table {
  public:
   // All references must outlive it. `engines` as PullNeeds has them.
   PullBench(base::EventLoop& loop, store::Store& store, directory::Directory& directory, Membership& membership,
-            Copies& copies, std::vector<EngineLink*> engines, const PeersOptions& peers_options = {})
+            Copies& copies, std::vector<Engine*> engines, const PeersOptions& peers_options = {})
       : peers(loop, directory, peers_options),
         needs_{loop,    store,  directory,        peers,   membership,           places,
                dropped, copies, *engines.front(), engines, membership.self().id, trace_} {}

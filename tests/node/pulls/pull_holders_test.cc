@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/node/engines/threaded_engine.h"
 #include "tests/node/membership_fixture.h"
 #include "tests/node/pulls/pull_bench.h"
 
@@ -32,7 +33,7 @@ class PullHoldersTest : public MembershipTest {
   PullHolders::Choice Choose(const std::vector<directory::NodeId>& named) { return holders_.Choose(named, version_); }
 
   const base::ObjectVersion version_{Id(1), base::Generation{7}};
-  EngineLink engine_{loop_};
+  ThreadedEngine engine_{loop_};
   PullBench bench_{loop_, store_, directory_, *membership_, copies_, {&engine_}};
   PullHolders holders_{bench_.context};
 };

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "lib/node/engines/threaded_engine.h"
 #include "tests/node/membership_fixture.h"
 #include "tests/node/pulls/pull_bench.h"
 
@@ -30,7 +31,7 @@ class PullRegistrationTest : public MembershipTest, private PullRegistration::Ow
   bool DirectoryCountsWithThisNode() { return IsHeldOrComing(version_); }
 
   const base::ObjectVersion version_{Id(1), base::Generation{7}};
-  EngineLink engine_{loop_};
+  ThreadedEngine engine_{loop_};
   PullBench bench_{loop_, store_, directory_, *membership_, copies_, {&engine_}};
   PullRegistration registration_{bench_.context, version_.id, *this};
   std::vector<absl::Status> answers_;
