@@ -12,7 +12,7 @@ import re
 import sys
 
 DOCUMENT = "docs/bounds.md"
-ROOMS = ("base", "client", "daemon", "directory", "node", "os", "store", "transport", "verbs/ibv")
+ROOMS = ("base", "client", "daemon", "directory", "node", "os", "security", "store", "transport", "verbs/ibv")
 
 ROW = re.compile(r"^\| `(?P<name>[\w:]+)` \| `(?P<value>[^`]+)` \|.*\| `(?P<file>[\w/.]+)` \|$", re.MULTILINE)
 BOUND = re.compile(r"\bconstexpr\s+[\w:]+\s+(kMax\w+)\s*=")

@@ -19,6 +19,7 @@
 #include "lib/client/protocol/frame.h"
 #include "lib/node/calls/node_numbers.h"
 #include "lib/node/calls/object_messages.h"
+#include "lib/security/cluster_secret.h"
 #include "lib/transport/messages/hello.h"
 #include "lib/transport/messages/message.h"
 #include "lib/transport/messages/rail_messages.h"
@@ -293,6 +294,22 @@ void AddStreams(Corpus& corpus) {
   corpus.Add("unix_frame", {0, 7, 0, 3, 0, 0, 0, 'a', 'b', 'c', 24, 6, 0, 2, 0, 0, 1, 'd', 'e', 0, 4, 0, 0, 0, 0, 0});
 }
 
+// Inputs of lib/security, as tests/fuzz/security.cc reads its program.
+void AddSecurity(Corpus& corpus) {
+  const std::string secret = security::ClusterSecret(Bytes(32, 7)).ToText();
+  corpus.Add("security", 0, absl::StrCat("# ours\n", secret, "\n"));
+  corpus.Add("security", 0, absl::StrCat(secret, "\n", security::ClusterSecret(Bytes(32, 8)).ToText()));
+  corpus.Add("security", {1, 3, 3, 3});                                           // a handshake that nobody disturbs
+  corpus.Add("security", {1, 0, 0, 5, 0, 1});                                     // its first message with another bit
+  corpus.Add("security", {1, 3, 1, 20, 0});                                       // the second one cut
+  corpus.Add("security", {1, 3, 3, 0, 0, 2, 0, 128});                             // the confirming one with another bit
+  corpus.Add("security", {2, 1, 3, 0, 'a', 'b', 'c', 1, 3, 1, 0, 'd', 1, 3});     // two messages in order
+  corpus.Add("security", {2, 0, 3, 0, 'a', 'b', 'c', 1, 3, 1, 0, 'd', 0, 0, 3});  // the first one repeated
+  corpus.Add("security", {2, 0, 3, 0, 'a', 'b', 'c', 1, 1, 18, 0});               // one that is cut
+  corpus.Add("security", {3, 3, 3});                                              // a proof
+  corpus.Add("security", {3, 3, 0, 0, 1, 0, 1});                                  // with another bit
+}
+
 // Programs of steps: any bytes are one.
 void AddPrograms(Corpus& corpus) {
   base::Random random(1);
@@ -384,6 +401,7 @@ int main(int argc, char** argv) {
   }
   Corpus corpus(argv[1]);
   AddPackets(corpus);
+  AddSecurity(corpus);
   AddMads(corpus);
   AddMessages(corpus);
   AddClientMessages(corpus);
