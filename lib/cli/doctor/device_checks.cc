@@ -44,8 +44,8 @@ std::string Remedy(const DeviceCase& known) {
   const bool use = !IsUsable(known);
   const bool connect = step == "connect";
   const bool small = absl::StartsWith(step, "call") || step == kPullSteps[0].name;
-  // Once a connection has broken, the text alone says so.
-  const bool locked = code == Code::kResourceExhausted || absl::StrContains(probe.failure.message(), "RLIMIT_MEMLOCK");
+  // Where a connection has broken because of it, the text alone says so.
+  const bool locked = absl::StrContains(probe.failure.message(), "RLIMIT_MEMLOCK");
   const bool refused = absl::StrContains(probe.failure.message(), "refused the connection");
   const bool alone = known.peer.empty();
   const struct {
@@ -72,6 +72,7 @@ std::string Remedy(const DeviceCase& known) {
       {known.driver == "rdma_rxe" && !known.in_initial_network, kSoftRoceElsewhere},
       {code == Code::kFailedPrecondition,
        "the same version of tok on both hosts, and at that port tok doctor --listen"},
+      {code == Code::kDataLoss, "the device or the path damages bytes: see dmesg; its firmware?"},
       {connect && !alone && refused,
        StrCat("run tok doctor --listen at ", known.peer, ", with the same --cm; it prints the command for this host")},
       {connect && alone && known.by_tcp,
@@ -94,7 +95,7 @@ std::string Remedy(const DeviceCase& known) {
        "small messages pass, large ones do not: some link between has a smaller MTU than both ends; ping -M do -s "
        "8000"},
       {absl::StartsWith(step, "read"),
-       "messages pass, READ does not: see dmesg; a middlebox between? tokd --policy eager does without READ and WRITE"},
+       "messages pass, READ does not: see dmesg; tokd --policy eager does without READ and WRITE"},
       {absl::StartsWith(step, "write"),
        "messages and READ pass, WRITE does not: see dmesg; tokd --policy eager:16KiB,read does without WRITE"},
   };

@@ -46,7 +46,8 @@ absl::Status CheckSettings(const DoctorSettings& settings) {
     if (absl::Status status = CheckName(device); !status.ok()) return status;
   }
   const Opening& opening = settings.opening;
-  const auto soft = std::find_if(devices.begin(), devices.end(), IsSoft);
+  const auto soft =
+      std::find_if(devices.begin(), devices.end(), [](const std::string& device) { return IsSoft(device); });
   const struct {
     bool when;
     std::string text;
