@@ -138,8 +138,7 @@ class SmallGetTest : public testing::Test {
 // gets a block of the list of places. docs/performance.md names each.
 TEST_F(SmallGetTest, CostIsBoundedWithTheAskersOwnDirectory) {
   constexpr int64_t kMostTasks = 9;
-  // Two more than through mailboxes, for a reason that is not known yet.
-  constexpr int64_t kMostOfGet = 23, kMostOfRelease = 2, kMostToTell = 2;
+  constexpr int64_t kMostOfGet = 21, kMostOfRelease = 2, kMostToTell = 2;
   const Taken taken = Measure(cluster_[0]);
   EXPECT_LE(taken.tasks, kMostTasks);
   EXPECT_LE(taken.get, kMostOfGet);
@@ -151,7 +150,7 @@ TEST_F(SmallGetTest, CostIsBoundedWithTheAskersOwnDirectory) {
 // Each has two handles, by which it can be cancelled: the engine's, and the endpoint's.
 TEST_F(SmallGetTest, CostIsBoundedWithAnotherNodesDirectory) {
   constexpr int64_t kMostTasks = 12;
-  constexpr int64_t kMostOfGet = 31, kMostOfRelease = 2, kMostToTell = 6;
+  constexpr int64_t kMostOfGet = 29, kMostOfRelease = 2, kMostToTell = 6;
   const Taken taken = Measure(cluster_[1]);
   EXPECT_LE(taken.tasks, kMostTasks);
   EXPECT_LE(taken.get, kMostOfGet);

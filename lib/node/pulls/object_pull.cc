@@ -59,9 +59,8 @@ void ObjectPull::OnNobodyWaits() {
 // Reports to the waiters that do not wait, except those for generation `but`. Not in kMoving.
 // Returns false if nobody else waits and the pull is over.
 bool ObjectPull::TellWhoDoesNotWait(absl::StatusCode code, absl::string_view why, base::Generation but) {
-  const absl::Status status(code, why);
-  if (waiters_.TellWhoDoesNotWait(status, but)) return true;
-  Finish(status);
+  if (waiters_.TellWhoDoesNotWait(code, why, but)) return true;
+  Finish(absl::Status(code, why));
   return false;
 }
 

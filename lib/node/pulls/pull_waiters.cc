@@ -25,13 +25,13 @@ std::unique_ptr<PullWaiter> PullWaiters::Add(base::Generation once, PullCallback
   return waiter;
 }
 
-bool PullWaiters::TellWhoDoesNotWait(const absl::Status& status, base::Generation but) {
+bool PullWaiters::TellWhoDoesNotWait(absl::StatusCode code, absl::string_view why, base::Generation but) {
   for (Waiter* next = waiters_.first(); next != nullptr;) {
     Waiter& one = *std::exchange(next, waiters_.Next(next));
     if (one.waits() || one.once() == but) continue;
     if (waiters_.size() == 1) return false;
     waiters_.Remove(&one);
-    one.Tell(status, Via::kLocal);
+    one.Tell(absl::Status(code, why), Via::kLocal);
   }
   return true;
 }

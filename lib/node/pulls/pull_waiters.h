@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "lib/base/containers/intrusive_list.h"
 #include "lib/base/generation.h"
 #include "lib/node/pulls/pull_waiter.h"
@@ -40,9 +41,10 @@ class PullWaiters final {
   // `once`: the generation wanted by a waiter that does not wait; kNoGeneration: it waits.
   std::unique_ptr<PullWaiter> Add(base::Generation once, PullCallback done);
 
-  // Reports `status` to the waiters that do not wait, except those for generation `but`. Returns
-  // false if the last waiter is one of these: it stays, and nobody else waits.
-  [[nodiscard]] bool TellWhoDoesNotWait(const absl::Status& status, base::Generation but);
+  // Reports `code` to the waiters that do not wait, except those for generation `but`. Returns
+  // false if the last waiter is one of these: it stays, and nobody else waits. Most pulls have
+  // none, and no status is made for them. Callbacks may drop their own waiter, and no other.
+  [[nodiscard]] bool TellWhoDoesNotWait(absl::StatusCode code, absl::string_view why, base::Generation but);
 
   // Reports the end to all, and `via`, the way the object came. The list may not be destroyed
   // meanwhile.
