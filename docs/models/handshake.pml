@@ -12,7 +12,8 @@
  * Proven, by looking at all states (spin -a, pan):
  *   - If an initiator finishes, a responder with the address that it wanted answered it, with the same facts and both keys.
  *   - If a responder finishes, an initiator finished with it, with the same facts and both keys, and with no other responder.
- * So both agree on peer and prologue, and who is between makes nobody finish with himself.
+ * So both agree on peer and prologue, and who is between makes nobody finish with himself. That is agreement; that nobody else has the keys
+ * is not looked at here, and rests on what Noise proves of NNpsk0.
  *
  * With one of these defined a part is missing, and the properties must fail (tests/security/handshake_model_test.py):
  *   NO_CONFIRMING   a responder finishes with the first message

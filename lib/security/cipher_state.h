@@ -29,7 +29,7 @@ class CipherState final {
   CipherState& operator=(CipherState&&) noexcept;
   ~CipherState();
 
-  // Messages count from 0 again. The key is kept in OpenSSL's context too, which wipes it.
+  // Messages count from 0 again. OpenSSL's context keeps a copy of the key, and wipes it.
   void SetKey(Key key);
   bool has_key() const { return has_key_; }
   uint64_t next() const { return next_; }  // the number of the next message

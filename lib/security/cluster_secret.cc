@@ -128,11 +128,11 @@ absl::StatusOr<ClusterSecrets> ClusterSecrets::Parse(absl::string_view text) {
 ClusterSecrets::ClusterSecrets(ClusterSecret only) { secrets_.push_back(std::move(only)); }
 
 absl::StatusOr<const ClusterSecret*> ClusterSecrets::Find(const SecretId& id) const {
-  std::string ours;
   for (const ClusterSecret& secret : secrets_) {
     if (secret.id() == id) return &secret;
-    absl::StrAppend(&ours, ours.empty() ? "" : " and ", secret.id().ToString());
   }
+  std::string ours = first().id().ToString();
+  if (size() > 1) absl::StrAppend(&ours, " and ", secrets_.back().id().ToString());
   return absl::PermissionDeniedError(absl::StrCat("the peer uses secret ", id.ToString(), ", and here is ", ours,
                                                   ": give both nodes the same secret file"));
 }

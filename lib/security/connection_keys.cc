@@ -3,6 +3,7 @@
 #include <openssl/crypto.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -58,7 +59,10 @@ absl::Status ConnectionKeys::Check(const QueuePairFacts& facts, absl::Span<const
   return absl::OkStatus();
 }
 
-SealedChannel ConnectionKeys::MakeChannel(uint8_t queue, uint32_t attempt) const {
+SealedChannel ConnectionKeys::MakeChannel(uint8_t queue, uint32_t attempt) {
+  uint32_t& last = sealed_[queue];
+  CHECK_GT(attempt, last) << "two channels with the same keys";
+  last = attempt;
   base::Writer context;
   context.Integer(queue);
   context.Integer(attempt);
@@ -75,7 +79,7 @@ Key ConnectionKeys::Derive(absl::string_view purpose, Role from, absl::Span<cons
   info.Integer(static_cast<uint8_t>(from));
   info.Raw(connection_);
   info.Bytes(context);
-  return HkdfExpand(exported_, {info.bytes()});
+  return HkdfExpand(exported_, info.bytes());
 }
 
 }  // namespace tokamak::security

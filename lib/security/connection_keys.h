@@ -57,9 +57,9 @@ class ConnectionKeys final {
   // before.
   absl::Status Check(const QueuePairFacts& facts, absl::Span<const uint8_t> proof);
 
-  // Returns the channel of messages that are sealed on a further queue pair. To be made once on
-  // each side for each attempt: another with the same names would use the same keys again.
-  SealedChannel MakeChannel(uint8_t queue, uint32_t attempt) const;
+  // Returns the channel of messages that are sealed on a further queue pair. Attempts of a queue
+  // grow from call to call: another channel with the same names would use the same keys again.
+  SealedChannel MakeChannel(uint8_t queue, uint32_t attempt);
 
  private:
   Key Derive(absl::string_view purpose, Role from, absl::Span<const uint8_t> context) const;
@@ -70,7 +70,9 @@ class ConnectionKeys final {
   Hash connection_;
   Key own_proofs_;
   Key peer_proofs_;
-  std::map<uint8_t, uint32_t> proven_;  // by the peer: the last attempt of each queue
+  // The last attempt of each queue.
+  std::map<uint8_t, uint32_t> proven_;  // by the peer
+  std::map<uint8_t, uint32_t> sealed_;  // that has a channel
 };
 
 }  // namespace tokamak::security

@@ -45,21 +45,21 @@ Key HmacSha256(absl::Span<const uint8_t> key, Pieces pieces) {
   return result;
 }
 
-NoiseKeys NoiseHkdf(const Key& chaining_key, absl::Span<const uint8_t> input) {
+NoiseKeys NoiseHkdf(const Key& chaining_key, absl::Span<const uint8_t> input, int keys) {
+  CHECK(keys == 2 || keys == 3);
   const Key temporary = HmacSha256(chaining_key.bytes(), {input});
   static constexpr uint8_t kNumbers[] = {1, 2, 3};
-  NoiseKeys keys;
-  keys.first = HmacSha256(temporary.bytes(), {absl::MakeConstSpan(&kNumbers[0], 1)});
-  keys.second = HmacSha256(temporary.bytes(), {keys.first.bytes(), absl::MakeConstSpan(&kNumbers[1], 1)});
-  keys.third = HmacSha256(temporary.bytes(), {keys.second.bytes(), absl::MakeConstSpan(&kNumbers[2], 1)});
-  return keys;
+  NoiseKeys made;
+  made.first = HmacSha256(temporary.bytes(), {absl::MakeConstSpan(&kNumbers[0], 1)});
+  made.second = HmacSha256(temporary.bytes(), {made.first.bytes(), absl::MakeConstSpan(&kNumbers[1], 1)});
+  if (keys == 2) return made;
+  made.third = HmacSha256(temporary.bytes(), {made.second.bytes(), absl::MakeConstSpan(&kNumbers[2], 1)});
+  return made;
 }
 
-Key HkdfExpand(const Key& key, Pieces info) {
+Key HkdfExpand(const Key& key, absl::Span<const uint8_t> info) {
   static constexpr uint8_t kFirstBlock = 1;
-  std::vector<uint8_t> joined;
-  for (const absl::Span<const uint8_t> piece : info) joined.insert(joined.end(), piece.begin(), piece.end());
-  return HmacSha256(key.bytes(), {joined, absl::MakeConstSpan(&kFirstBlock, 1)});
+  return HmacSha256(key.bytes(), {info, absl::MakeConstSpan(&kFirstBlock, 1)});
 }
 
 }  // namespace tokamak::security

@@ -29,14 +29,14 @@ Hash Sha256(Pieces pieces);
 // `key` is not empty. The result is as secret as what is done with it.
 Key HmacSha256(absl::Span<const uint8_t> key, Pieces pieces);
 
-// Noise's HKDF: up to three keys of a chaining key and of further input, which may be empty.
+// Noise's HKDF: two or three keys of a chaining key and of further input, which may be empty.
 struct NoiseKeys {
-  Key first, second, third;
+  Key first, second, third;  // the third is zeros if two are asked for
 };
-NoiseKeys NoiseHkdf(const Key& chaining_key, absl::Span<const uint8_t> input);
+NoiseKeys NoiseHkdf(const Key& chaining_key, absl::Span<const uint8_t> input, int keys);
 
 // Returns the first block of HKDF-Expand: a key for the purpose that `info` says. Different
 // `info` gives independent keys.
-Key HkdfExpand(const Key& key, Pieces info);
+Key HkdfExpand(const Key& key, absl::Span<const uint8_t> info);
 
 }  // namespace tokamak::security

@@ -15,8 +15,6 @@ constexpr size_t kConfirmingSize = kTagSize;  // bytes: nothing, sealed
 
 const char* ToString(HandshakePhase phase) {
   switch (phase) {
-    case HandshakePhase::kIdle:
-      return "idle";
     case HandshakePhase::kAwaitsFirst:
       return "awaits the first message";
     case HandshakePhase::kAwaitsSecond:
@@ -31,33 +29,28 @@ const char* ToString(HandshakePhase phase) {
   return "?";
 }
 
-Handshake::Handshake(const Identity& identity)
+Handshake::Handshake(const Identity& identity, HandshakeActions* actions)
     : role_(identity.role),
       suite_(identity.suite),
+      phase_(role_ == Role::kInitiator ? HandshakePhase::kAwaitsSecond : HandshakePhase::kAwaitsFirst),
       noise_(std::make_unique<NoiseHandshake>(identity.role, identity.suite, identity.prologue,
                                               CHECK_NOTNULL(identity.secret)->bytes(), identity.random)),
       payload_(identity.payload.begin(), identity.payload.end()) {
   CHECK_LE(payload_.size(), kMaxHandshakePayload);
-}
-
-HandshakeActions Handshake::Begin() {
-  CHECK(phase_ == HandshakePhase::kIdle);
-  HandshakeActions actions;
-  actions.limit_after = kHandshakeTime;
-  if (role_ == Role::kResponder) {
-    phase_ = HandshakePhase::kAwaitsFirst;
-    return actions;
-  }
+  actions->limit_after = kHandshakeTime;
+  if (role_ == Role::kResponder) return;
   absl::StatusOr<std::vector<uint8_t>> first = noise_->Write(payload_);
   CHECK(first.ok()) << first.status();  // no peer has part in it
-  actions.send = *std::move(first);
-  phase_ = HandshakePhase::kAwaitsSecond;
-  return actions;
+  actions->send = *std::move(first);
 }
 
 HandshakeActions Handshake::OnMessage(absl::Span<const uint8_t> message) {
-  CHECK(!ended());
   HandshakeActions actions;
+  if (ended()) return actions;
+  if (message.size() > kMaxHandshakeMessage) {
+    Refuse(absl::InvalidArgumentError(absl::StrCat("a handshake message of ", message.size(), " bytes")), &actions);
+    return actions;
+  }
   switch (phase_) {
     case HandshakePhase::kAwaitsFirst:
       OnFirst(message, &actions);
@@ -68,19 +61,16 @@ HandshakeActions Handshake::OnMessage(absl::Span<const uint8_t> message) {
     case HandshakePhase::kAwaitsConfirming:
       OnConfirming(message, &actions);
       break;
-    case HandshakePhase::kIdle:
     case HandshakePhase::kEstablished:
     case HandshakePhase::kRefused:
-      Refuse(absl::InvalidArgumentError("the peer spoke before its turn"), &actions);
       break;
   }
   return actions;
 }
 
 HandshakeActions Handshake::OnLimit() {
-  CHECK(!ended() && phase_ != HandshakePhase::kIdle);
   HandshakeActions actions;
-  Refuse(absl::DeadlineExceededError("the peer did not say who it is in time"), &actions);
+  if (!ended()) Refuse(absl::DeadlineExceededError("the peer did not say who it is in time"), &actions);
   return actions;
 }
 
@@ -97,9 +87,6 @@ SecuredConnection Handshake::Take() {
 }
 
 void Handshake::OnFirst(absl::Span<const uint8_t> message, HandshakeActions* actions) {
-  if (message.size() > kMaxHandshakeMessage) {
-    return Refuse(absl::InvalidArgumentError("the first message of the handshake is too long"), actions);
-  }
   absl::StatusOr<std::vector<uint8_t>> payload = noise_->Read(message);
   if (!payload.ok()) return Refuse(payload.status(), actions);
   absl::StatusOr<std::vector<uint8_t>> second = noise_->Write(payload_);
@@ -107,13 +94,10 @@ void Handshake::OnFirst(absl::Span<const uint8_t> message, HandshakeActions* act
   peer_payload_ = *std::move(payload);
   actions->send = *std::move(second);
   DeriveKeys();
-  phase_ = HandshakePhase::kAwaitsConfirming;
+  Enter(HandshakePhase::kAwaitsConfirming);
 }
 
 void Handshake::OnSecond(absl::Span<const uint8_t> message, HandshakeActions* actions) {
-  if (message.size() > kMaxHandshakeMessage) {
-    return Refuse(absl::InvalidArgumentError("the second message of the handshake is too long"), actions);
-  }
   absl::StatusOr<std::vector<uint8_t>> payload = noise_->Read(message);
   if (!payload.ok()) return Refuse(payload.status(), actions);
   peer_payload_ = *std::move(payload);
@@ -140,21 +124,27 @@ void Handshake::OnConfirming(absl::Span<const uint8_t> message, HandshakeActions
 }
 
 void Handshake::DeriveKeys() {
-  std::pair<CipherState, CipherState> ciphers = noise_->Split();
   ConnectionKeys keys(role_, suite_, noise_->Export("tokamak connection keys"), noise_->hash());
+  std::pair<CipherState, CipherState> ciphers = noise_->Split();
   secured_ = std::make_unique<SecuredConnection>(
       SecuredConnection{SealedChannel(role_, std::move(ciphers.first), std::move(ciphers.second)), std::move(keys)});
   noise_.reset();
 }
 
+// Changes the phase, the only place that does: each step leads to a later one.
+void Handshake::Enter(HandshakePhase phase) {
+  CHECK(!ended() && phase > phase_) << ToString(phase_) << " -> " << ToString(phase);
+  phase_ = phase;
+}
+
 void Handshake::Establish(HandshakeActions* actions) {
-  phase_ = HandshakePhase::kEstablished;
+  Enter(HandshakePhase::kEstablished);
   actions->stop_timer = true;
   actions->end = absl::OkStatus();
 }
 
 void Handshake::Refuse(absl::Status why, HandshakeActions* actions) {
-  phase_ = HandshakePhase::kRefused;
+  Enter(HandshakePhase::kRefused);
   noise_.reset();
   secured_.reset();
   peer_payload_.clear();

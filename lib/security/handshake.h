@@ -2,7 +2,7 @@
 // messages and the passing of time, and returns what to do next.
 //
 //   initiator                                             responder
-//   Begin    -- 1: psk, e      48 bytes and a payload -->
+//            -- 1: psk, e      48 bytes and a payload -->
 //            <-- 2: e, ee      48 bytes and a payload --
 //   is established
 //            -- 3: nothing, sealed        16 bytes    -->  is established
@@ -18,7 +18,7 @@
 //
 // Law: if both sides become established, they have the same secret, facts and payloads, and keys
 // that nobody else has, even if the secret becomes known later. Without the secret nobody makes
-// a side become established (docs/models/handshake.pml).
+// a side become established. (docs/models/handshake.pml shows the agreement, not the secrecy.)
 // Law: a phase other than kEstablished and kRefused lasts at most kHandshakeTime, even if the peer
 // stays silent. Thread rule: none; one owner.
 #pragma once
@@ -45,7 +45,6 @@ constexpr size_t kMaxHandshakePayload = 256;                                    
 constexpr size_t kMaxHandshakeMessage = kNoiseOverhead + kMaxHandshakePayload;  // bytes: receives have room for it
 
 enum class HandshakePhase : uint8_t {
-  kIdle,              // nothing has happened yet
   kAwaitsFirst,       // responder: for message 1
   kAwaitsSecond,      // initiator: for message 2
   kAwaitsConfirming,  // responder: for message 3
@@ -74,19 +73,20 @@ class Handshake final {
     CipherSuite suite = CipherSuite::kAesGcm;
     absl::Span<const uint8_t> prologue;  // ConnectionFacts::Prologue
     const ClusterSecret* secret = nullptr;
-    absl::Span<const uint8_t> random;   // 32 bytes that nobody can guess, for this handshake alone
+    absl::Span<const uint8_t>
+        random;  // 32 bytes that nobody can guess, for this handshake alone; the caller wipes them
     absl::Span<const uint8_t> payload;  // for the peer, at most kMaxHandshakePayload bytes
   };
 
-  // Copies what it needs of `identity`. The initiator's payload is no secret to who gets to know
-  // the cluster's secret later; the responder's is.
-  explicit Handshake(const Identity& identity);
+  // Begins: `actions` is what to do first. Copies what it needs of `identity`. The initiator's
+  // payload is no secret to who gets to know the cluster's secret later; the responder's is.
+  Handshake(const Identity& identity, HandshakeActions* actions);
   Handshake(const Handshake&) = delete;
   Handshake& operator=(const Handshake&) = delete;
 
-  HandshakeActions Begin();                                       // kIdle
-  HandshakeActions OnMessage(absl::Span<const uint8_t> message);  // before the end
-  HandshakeActions OnLimit();                                     // before the end
+  // After the end both do nothing: what the peer sends, and a timer that is late, do not matter.
+  HandshakeActions OnMessage(absl::Span<const uint8_t> message);
+  HandshakeActions OnLimit();
 
   HandshakePhase phase() const { return phase_; }
   bool ended() const { return phase_ >= HandshakePhase::kEstablished; }
@@ -102,12 +102,13 @@ class Handshake final {
   void OnSecond(absl::Span<const uint8_t> message, HandshakeActions* actions);
   void OnConfirming(absl::Span<const uint8_t> message, HandshakeActions* actions);
   void DeriveKeys();
+  void Enter(HandshakePhase phase);
   void Establish(HandshakeActions* actions);
   void Refuse(absl::Status why, HandshakeActions* actions);
 
   const Role role_;
   const CipherSuite suite_;
-  HandshakePhase phase_ = HandshakePhase::kIdle;
+  HandshakePhase phase_;
   std::unique_ptr<NoiseHandshake> noise_;  // until the keys are derived, or the peer refused
   std::vector<uint8_t> payload_;
   std::vector<uint8_t> peer_payload_;

@@ -8,7 +8,11 @@
 // its payload. The payload of the first message can be read by whoever gets to know the secret
 // later, and can be a replay.
 //
-// Law: after a message that was refused nothing may be called any more. One owner, one thread.
+// A stranger's first message costs a responder three hashes, seven HMACs and a decryption: its own
+// key is made when it answers.
+//
+// Law: after a message that was refused only complete() may be called, and the keys are wiped. One
+// owner, one thread.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +37,8 @@ constexpr size_t kMaxNoiseMessage = 65535;                       // bytes: secti
 class NoiseHandshake final {
  public:
   // `random`, 32 bytes that nobody can guess and that serve nothing else, becomes the ephemeral
-  // key. `secret` is 32 bytes; both sides have the same, and the same prologue.
+  // key; it is copied, and the caller wipes its own. `secret` is 32 bytes; both sides have the
+  // same, and the same prologue.
   NoiseHandshake(Role role, CipherSuite suite, absl::Span<const uint8_t> prologue, absl::Span<const uint8_t> secret,
                  absl::Span<const uint8_t> random);
 
@@ -46,26 +51,31 @@ class NoiseHandshake final {
   // another secret or prologue, a changed message, our own key, or a shared secret of zeros.
   absl::StatusOr<std::vector<uint8_t>> Read(absl::Span<const uint8_t> message);
 
-  // True if both messages have been exchanged.
-  bool complete() const { return written_ && read_; }
+  // True if both messages have been exchanged, and were right.
+  bool complete() const { return written_ && read_ && state_; }
 
   // Returns the hash of the facts and the messages so far. When complete(), it is equal on both
   // sides, and no other connection has it.
-  const Hash& hash() const { return state_.hash(); }
+  const Hash& hash() const { return state_->hash(); }
 
-  // Both need complete(). The ciphers are the initiator's and the responder's, at their message 0.
-  std::pair<CipherState, CipherState> Split() const;
+  // Needs complete(). Each label has a key of its own.
   Key Export(absl::string_view label) const;
+
+  // Returns the ciphers of the initiator and of the responder, at their message 0. To be called
+  // once, and last: a second pair would number its messages like the first. Needs complete().
+  std::pair<CipherState, CipherState> Split();
 
  private:
   absl::Status MixSharedSecret();
+  absl::Status Refuse(absl::Status why);
 
   const Role role_;
-  const Ephemeral own_;
+  Key random_;
+  std::optional<Ephemeral> own_;  // from Write on
   PublicKey peer_{};
   bool written_ = false;
   bool read_ = false;
-  SymmetricState state_;
+  std::optional<SymmetricState> state_;  // nothing: a message was refused, or it is split
 };
 
 }  // namespace tokamak::security

@@ -1,6 +1,7 @@
 #include "lib/security/symmetric_state.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "lib/base/check.h"
 
@@ -19,13 +20,13 @@ SymmetricState::SymmetricState(CipherSuite suite) : suite_(suite), cipher_(suite
 void SymmetricState::MixHash(absl::Span<const uint8_t> data) { hash_ = Sha256({hash_, data}); }
 
 void SymmetricState::MixKey(absl::Span<const uint8_t> input) {
-  NoiseKeys keys = NoiseHkdf(chaining_key_, input);
+  NoiseKeys keys = NoiseHkdf(chaining_key_, input, 2);
   chaining_key_ = std::move(keys.first);
   cipher_.SetKey(std::move(keys.second));
 }
 
 void SymmetricState::MixKeyAndHash(absl::Span<const uint8_t> input) {
-  NoiseKeys keys = NoiseHkdf(chaining_key_, input);
+  NoiseKeys keys = NoiseHkdf(chaining_key_, input, 3);
   chaining_key_ = std::move(keys.first);
   MixHash(keys.second.bytes());
   cipher_.SetKey(std::move(keys.third));
@@ -50,7 +51,7 @@ bool SymmetricState::DecryptAndHash(absl::Span<const uint8_t> sealed, std::vecto
 }
 
 std::pair<CipherState, CipherState> SymmetricState::Split() const {
-  NoiseKeys keys = NoiseHkdf(chaining_key_, {});
+  NoiseKeys keys = NoiseHkdf(chaining_key_, {}, 2);
   std::pair<CipherState, CipherState> ciphers{CipherState(suite_), CipherState(suite_)};
   ciphers.first.SetKey(std::move(keys.first));
   ciphers.second.SetKey(std::move(keys.second));
@@ -59,7 +60,7 @@ std::pair<CipherState, CipherState> SymmetricState::Split() const {
 
 Key SymmetricState::Export(absl::string_view label) const {
   CHECK(!label.empty());
-  return std::move(NoiseHkdf(chaining_key_, BytesOf(label)).first);
+  return std::move(NoiseHkdf(chaining_key_, BytesOf(label), 2).first);
 }
 
 }  // namespace tokamak::security

@@ -8,7 +8,7 @@
 #include "lib/base/time.h"
 #include "lib/directory/directory.h"
 #include "lib/node/cluster/membership.h"
-#include "lib/node/engines/engine_messages.h"
+#include "lib/node/engines/engine.h"
 #include "lib/verbs/types.h"
 #include "sim/network/network.h"
 #include "sim/network/sim_network.h"

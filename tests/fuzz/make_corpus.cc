@@ -299,10 +299,10 @@ void AddSecurity(Corpus& corpus) {
   const std::string secret = security::ClusterSecret(Bytes(32, 7)).ToText();
   corpus.Add("security", 0, absl::StrCat("# ours\n", secret, "\n"));
   corpus.Add("security", 0, absl::StrCat(secret, "\n", security::ClusterSecret(Bytes(32, 8)).ToText()));
-  corpus.Add("security", {1, 3, 3, 3});                                           // a handshake that nobody disturbs
-  corpus.Add("security", {1, 0, 0, 5, 0, 1});                                     // its first message with another bit
-  corpus.Add("security", {1, 3, 1, 20, 0});                                       // the second one cut
-  corpus.Add("security", {1, 3, 3, 0, 0, 2, 0, 128});                             // the confirming one with another bit
+  corpus.Add("security", {1, 1, 3, 3, 3});                                        // a handshake that nobody disturbs
+  corpus.Add("security", {1, 0, 0, 0, 5, 0, 1});                                  // its first message with another bit
+  corpus.Add("security", {1, 1, 3, 1, 20, 0});                                    // the second one cut
+  corpus.Add("security", {1, 0, 3, 3, 0, 0, 2, 0, 128});                          // the confirming one with another bit
   corpus.Add("security", {2, 1, 3, 0, 'a', 'b', 'c', 1, 3, 1, 0, 'd', 1, 3});     // two messages in order
   corpus.Add("security", {2, 0, 3, 0, 'a', 'b', 'c', 1, 3, 1, 0, 'd', 0, 0, 3});  // the first one repeated
   corpus.Add("security", {2, 0, 3, 0, 'a', 'b', 'c', 1, 1, 18, 0});               // one that is cut

@@ -54,9 +54,9 @@ Bytes Change(Bytes bytes, Input& input) {
 }
 
 void TryHandshake(Input& input) {
-  const SideOptions options;
+  SideOptions options;
+  options.suite = input.Flag() ? CipherSuite::kAesGcm : CipherSuite::kChaChaPoly;
   TwoSides sides(1, options, options);
-  sides.responder->Begin();
   bool genuine = true;
   const auto deliver = [&](Handshake& to, const Bytes& message) {
     const Bytes delivered = Change(message, input);
@@ -66,13 +66,18 @@ void TryHandshake(Input& input) {
     CHECK_EQ(to.ended() && to.phase() == HandshakePhase::kEstablished, actions.end && actions.end->ok());
     return actions.send;
   };
-  const Bytes second = deliver(*sides.responder, sides.initiator->Begin().send);
+  const Bytes second = deliver(*sides.responder, sides.first);
   if (!sides.responder->ended()) {
     const Bytes confirming = deliver(*sides.initiator, second);
     CHECK_EQ(genuine, sides.initiator->phase() == HandshakePhase::kEstablished);
     if (genuine) deliver(*sides.responder, confirming);
   }
   CHECK_EQ(genuine, sides.responder->phase() == HandshakePhase::kEstablished);
+  for (Handshake* side : {sides.initiator.get(), sides.responder.get()}) {
+    const HandshakePhase before = side->phase();
+    CHECK(side->OnLimit().end.has_value() == (before < HandshakePhase::kEstablished));
+    CHECK(side->ended() && !side->OnMessage(sides.first).end);
+  }
 }
 
 void TryChannel(Input& input) {

@@ -63,14 +63,14 @@ TEST_F(PullWaitersTest, OneMayDropTheNextWhenItHears) {
 
 TEST_F(PullWaitersTest, OnlyWhoDoesNotWaitHearsOfAnObstacle) {
   const auto waits = Add(1), once = Add(2, kOther), wanted = Add(3, kWanted);
-  EXPECT_TRUE(waiters_->TellWhoDoesNotWait(absl::NotFoundError("gone"), kWanted));
+  EXPECT_TRUE(waiters_->TellWhoDoesNotWait(kGone, "gone", kWanted));
   EXPECT_THAT(told_, ElementsAre(std::pair(2, kGone)));
   EXPECT_FALSE(waiters_->empty());
 }
 
 TEST_F(PullWaitersTest, TheLastOneThatDoesNotWaitStaysForTheEnd) {
   const auto once = Add(1, kWanted), other = Add(2, kOther);
-  EXPECT_FALSE(waiters_->TellWhoDoesNotWait(absl::NotFoundError("gone"), base::kNoGeneration));
+  EXPECT_FALSE(waiters_->TellWhoDoesNotWait(kGone, "gone", base::kNoGeneration));
   EXPECT_THAT(told_, ElementsAre(std::pair(1, kGone)));
   waiters_->TellAll(absl::NotFoundError("gone"), Via::kLocal);
   EXPECT_THAT(told_, ElementsAre(std::pair(1, kGone), std::pair(2, kGone)));

@@ -110,8 +110,9 @@ TEST_F(ConnectionKeysTest, ChannelsOfQueuesAndAttemptsHaveKeysOfTheirOwn) {
   SealedChannel sender = initiator().MakeChannel(3, 5);
   SealedChannel receiver = responder().MakeChannel(3, 5);
   Bytes message = Sealed(sender, "bulk");
+  TwoChannels same;  // from the same seed, so with the same keys
   SealedChannel others[] = {responder().MakeChannel(3, 6), responder().MakeChannel(4, 5),
-                            initiator().MakeChannel(3, 5)};
+                            same.initiator->keys.MakeChannel(3, 5)};
   for (SealedChannel& other : others) {
     Bytes copy = message;
     EXPECT_FALSE(other.Open({}, absl::MakeSpan(copy)).ok());
@@ -119,6 +120,12 @@ TEST_F(ConnectionKeysTest, ChannelsOfQueuesAndAttemptsHaveKeysOfTheirOwn) {
   Bytes copy = message;
   EXPECT_FALSE(both_.responder->channel.Open({}, absl::MakeSpan(copy)).ok());
   EXPECT_EQ(TextOf(*receiver.Open({}, absl::MakeSpan(message))), "bulk");
+}
+
+TEST_F(ConnectionKeysTest, NoTwoChannelsHaveTheSameKeys) {
+  initiator().MakeChannel(3, 5);
+  EXPECT_DEATH(initiator().MakeChannel(3, 5), "two channels with the same keys");
+  EXPECT_DEATH(initiator().MakeChannel(3, 4), "two channels with the same keys");
 }
 
 }  // namespace

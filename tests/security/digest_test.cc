@@ -26,7 +26,7 @@ TEST(DigestTest, HmacIsThatOfRfc4231) {  // case 2
 TEST(DigestTest, ExpansionIsThatOfRfc5869) {  // appendix A.1: the first block
   const Key key(BytesOfHex("077709362c2e32df0ddc3f0dc47bba6390b6c73bb50f9c3122ec844ad7c2b3e5"));
   const Bytes info = BytesOfHex("f0f1f2f3f4f5f6f7f8f9");
-  EXPECT_EQ(AsBytes(HkdfExpand(key, {info}).bytes()),
+  EXPECT_EQ(AsBytes(HkdfExpand(key, info).bytes()),
             BytesOfHex("3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf"));
 }
 

@@ -65,11 +65,9 @@ TEST(HandshakeMutationsTest, AChangedMessageIsNeverTaken) {
                                               &genuine.first,   &genuine.second,   &genuine.confirming};
     HandshakeActions actions;
     if (which == 1) {
-      sides.initiator->Begin();
       actions = sides.initiator->OnMessage(Changed(genuine.second, others, random));
       ASSERT_NE(sides.initiator->phase(), HandshakePhase::kEstablished) << "handshake " << i;
     } else {
-      sides.responder->Begin();
       if (which == 2) sides.responder->OnMessage(genuine.first);
       actions = sides.responder->OnMessage(Changed(which == 0 ? genuine.first : genuine.confirming, others, random));
       ASSERT_NE(sides.responder->phase(), HandshakePhase::kEstablished) << "handshake " << i;

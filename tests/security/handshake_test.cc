@@ -1,6 +1,7 @@
 #include "lib/security/handshake.h"
 
 #include <string>
+#include <utility>
 
 #include "gtest/gtest.h"
 #include "tests/security/two_sides.h"
@@ -45,10 +46,10 @@ TEST_P(HandshakeTest, TheLongestPayloadFitsIntoTheLongestMessage) {
 
 TEST_P(HandshakeTest, ActionsStartAndStopTheTimer) {
   TwoSides sides(1, options_, options_);
-  EXPECT_EQ(sides.responder->Begin().limit_after, kHandshakeTime);
-  const HandshakeActions first = sides.initiator->Begin();
-  EXPECT_EQ(first.limit_after, kHandshakeTime);
-  const HandshakeActions second = sides.responder->OnMessage(first.send);
+  EXPECT_EQ(sides.responder_begun.limit_after, kHandshakeTime);
+  EXPECT_TRUE(sides.responder_begun.send.empty());
+  EXPECT_EQ(sides.initiator_begun.limit_after, kHandshakeTime);
+  const HandshakeActions second = sides.responder->OnMessage(sides.first);
   EXPECT_FALSE(second.end || second.stop_timer || second.limit_after);  // one time for all of it
   EXPECT_EQ(sides.responder->phase(), HandshakePhase::kAwaitsConfirming);
   const HandshakeActions third = sides.initiator->OnMessage(second.send);
@@ -59,26 +60,51 @@ TEST_P(HandshakeTest, ActionsStartAndStopTheTimer) {
 
 TEST_P(HandshakeTest, WhoIsSilentIsRefusedInTime) {
   TwoSides sides(1, options_, options_);
-  sides.responder->Begin();
-  sides.initiator->Begin();
   ExpectRefused(sides.responder->OnLimit(), absl::StatusCode::kDeadlineExceeded);
   ExpectRefused(sides.initiator->OnLimit(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_TRUE(sides.responder->ended() && sides.initiator->ended());
+  TwoSides other(2, options_, options_);  // a replay, whose sender cannot confirm, is silence as well
+  EXPECT_FALSE(other.responder->OnMessage(sides.first).end);
+  ExpectRefused(other.responder->OnLimit(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_P(HandshakeTest, AfterTheEndNothingIsHeardAndNothingHappens) {
+  const auto expect_nothing = [](const HandshakeActions& actions) {
+    EXPECT_TRUE(actions.send.empty() && !actions.limit_after && !actions.stop_timer && !actions.end);
+  };
+  TwoSides refused(1, options_, options_);
+  refused.responder->OnMessage({});
+  refused.initiator->OnLimit();
+  TwoSides established(1, options_, options_);
+  ASSERT_TRUE(established.Run());
+  for (const TwoSides* sides : {&refused, &established}) {
+    for (Handshake* side : {sides->initiator.get(), sides->responder.get()}) {
+      const HandshakePhase phase = side->phase();
+      for (const Bytes* message : {&established.first, &established.second, &established.confirming}) {
+        expect_nothing(side->OnMessage(*message));
+      }
+      expect_nothing(side->OnLimit());
+      EXPECT_EQ(side->phase(), phase);
+    }
+  }
+  const SecuredConnection taken = established.responder->Take();
+  EXPECT_EQ(taken.channel.opened(), 1u);
+  EXPECT_DEATH(established.responder->Take(), "secured_");
+  EXPECT_DEATH(refused.responder->Take(), "kEstablished");
+  EXPECT_DEATH(refused.responder->peer_payload(), "kEstablished");
 }
 
 TEST_P(HandshakeTest, AnotherSecretIsRefusedByTheResponder) {
   SideOptions stranger = options_;
   stranger.secret = Bytes(32, 8);
   TwoSides sides(1, stranger, options_);
-  sides.responder->Begin();
-  ExpectRefused(sides.responder->OnMessage(sides.initiator->Begin().send), absl::StatusCode::kPermissionDenied);
+  ExpectRefused(sides.responder->OnMessage(sides.first), absl::StatusCode::kPermissionDenied);
 }
 
 TEST_P(HandshakeTest, AnotherSecretIsRefusedByTheInitiator) {
   SideOptions stranger = options_;
   stranger.secret = Bytes(32, 8);
   TwoSides honest(1, options_, options_), with_stranger(2, stranger, stranger);
-  honest.initiator->Begin();
   ASSERT_TRUE(with_stranger.Run());
   ExpectRefused(honest.initiator->OnMessage(with_stranger.second), absl::StatusCode::kPermissionDenied);
 }
@@ -87,7 +113,6 @@ TEST_P(HandshakeTest, AReplayedFirstMessageEstablishesNothing) {
   TwoSides recorded(1, options_, options_);
   ASSERT_TRUE(recorded.Run());
   TwoSides later(2, options_, options_);  // the same facts once more: the worst case
-  later.responder->Begin();
   const HandshakeActions answer = later.responder->OnMessage(recorded.first);
   EXPECT_FALSE(answer.end);  // it cannot know yet, and serves nothing yet
   EXPECT_FALSE(later.responder->ended());
@@ -98,28 +123,33 @@ TEST_P(HandshakeTest, AReplayedSecondMessageIsRefused) {
   TwoSides recorded(1, options_, options_);
   ASSERT_TRUE(recorded.Run());
   TwoSides later(2, options_, options_);
-  later.initiator->Begin();
   ExpectRefused(later.initiator->OnMessage(recorded.second), absl::StatusCode::kPermissionDenied);
 }
 
 TEST_P(HandshakeTest, AMessageThatIsSentBackIsRefused) {
   TwoSides sides(1, options_, options_);
-  const Bytes first = sides.initiator->Begin().send;
-  ExpectRefused(sides.initiator->OnMessage(first), absl::StatusCode::kPermissionDenied);
-  TwoSides again(1, options_, options_);
-  again.responder->Begin();
-  const Bytes second = again.responder->OnMessage(again.initiator->Begin().send).send;
-  ExpectRefused(again.responder->OnMessage(second), absl::StatusCode::kInvalidArgument);
+  const HandshakeActions returned = sides.initiator->OnMessage(sides.first);
+  ExpectRefused(returned, absl::StatusCode::kPermissionDenied);
+  EXPECT_NE(returned.end->message().find("our own key"), std::string::npos) << *returned.end;
+}
+
+TEST_P(HandshakeTest, AConfirmingMessageThatIsSentBackDoesNotOpen) {
+  // The initiator's only transport message returns to it: each direction has its own key.
+  TwoSides sides(1, options_, options_);
+  ASSERT_TRUE(sides.Run());
+  SecuredConnection initiator = sides.initiator->Take();
+  EXPECT_FALSE(initiator.channel.Open({}, absl::MakeSpan(sides.confirming)).ok());
 }
 
 TEST_P(HandshakeTest, ANodeThatIsMadeToTalkToItselfNotices) {
-  // The man between has the node's first message come back to it, as a request of 10.0.0.2.
+  // The node's first message comes back to it as a request of the other node, and all that an
+  // attacker between them can choose is the same in both connections.
+  options_.responder_queue_pair = options_.initiator_queue_pair;
+  options_.responder_hello = options_.initiator_hello;
   SideOptions reflected = options_;
   std::swap(reflected.initiator_address, reflected.responder_address);
-  reflected.responder_queue_pair = 99;
   TwoSides sides(1, options_, reflected);
-  sides.responder->Begin();
-  ExpectRefused(sides.responder->OnMessage(sides.initiator->Begin().send), absl::StatusCode::kPermissionDenied);
+  ExpectRefused(sides.responder->OnMessage(sides.first), absl::StatusCode::kPermissionDenied);
 }
 
 TEST_P(HandshakeTest, AKeyThatMakesTheSecretZeroIsRefused) {
@@ -145,7 +175,6 @@ TEST_P(HandshakeTest, AKeyThatMakesTheSecretZeroIsRefused) {
     state.MixHash(key);
     state.MixKey(key);
     state.EncryptAndHash({}, &message);
-    sides.responder->Begin();
     const HandshakeActions actions = sides.responder->OnMessage(message);
     ExpectRefused(actions, absl::StatusCode::kPermissionDenied);
     EXPECT_NE(actions.end->message().find("zeros"), std::string::npos) << *actions.end;
@@ -162,12 +191,9 @@ TEST_P(HandshakeTest, EveryOtherSizeOfEveryMessageIsRefused) {
     first.resize(size);
     second.resize(size);
     confirming.resize(size);
-    sides.responder->Begin();
-    sides.initiator->Begin();
     EXPECT_EQ(sides.initiator->OnMessage(second).end->ok(), size == recorded.second.size()) << size;
     EXPECT_EQ(sides.responder->OnMessage(first).end.has_value(), size != recorded.first.size()) << size;
     TwoSides other(1, options_, options_);
-    other.responder->Begin();
     other.responder->OnMessage(recorded.first);
     EXPECT_EQ(other.responder->OnMessage(confirming).end->ok(), size == recorded.confirming.size()) << size;
   }
@@ -176,24 +202,16 @@ TEST_P(HandshakeTest, EveryOtherSizeOfEveryMessageIsRefused) {
 TEST_P(HandshakeTest, MessagesOutOfTurnAreRefused) {
   TwoSides recorded(1, options_, options_);
   ASSERT_TRUE(recorded.Run());
-  {  // before anything began
-    TwoSides sides(1, options_, options_);
-    ExpectRefused(sides.initiator->OnMessage(recorded.second), absl::StatusCode::kInvalidArgument);
-    ExpectRefused(sides.responder->OnMessage(recorded.first), absl::StatusCode::kInvalidArgument);
-  }
   for (const Bytes* wrong : {&recorded.second, &recorded.confirming}) {  // in place of the first
     TwoSides sides(1, options_, options_);
-    sides.responder->Begin();
     EXPECT_FALSE(sides.responder->OnMessage(*wrong).end->ok());
   }
   for (const Bytes* wrong : {&recorded.first, &recorded.confirming}) {  // in place of the second
     TwoSides sides(1, options_, options_);
-    sides.initiator->Begin();
     EXPECT_FALSE(sides.initiator->OnMessage(*wrong).end->ok());
   }
   for (const Bytes* wrong : {&recorded.first, &recorded.second}) {  // in place of the confirming one
     TwoSides sides(1, options_, options_);
-    sides.responder->Begin();
     sides.responder->OnMessage(recorded.first);
     EXPECT_FALSE(sides.responder->OnMessage(*wrong).end->ok());
   }

@@ -70,6 +70,7 @@ TEST_P(NoiseVectorsTest, EachMessageIsThatOfTheVector) {
 
   auto ours = initiator.Split();
   auto theirs = responder.Split();
+  EXPECT_DEATH(initiator.Split(), "complete") << "a second pair would number its messages like the first";
   SealedChannel one(Role::kInitiator, std::move(ours.first), std::move(ours.second));
   SealedChannel other(Role::kResponder, std::move(theirs.first), std::move(theirs.second));
   for (size_t i = 2; i < vector.messages.size(); ++i) {
@@ -81,6 +82,21 @@ TEST_P(NoiseVectorsTest, EachMessageIsThatOfTheVector) {
     ASSERT_TRUE(opened.ok()) << opened.status();
     EXPECT_EQ(Bytes(opened->begin(), opened->end()), BytesOfHex(kPayloads[i]));
   }
+}
+
+TEST(NoiseHandshakeTest, ARefusedMessageEndsIt) {
+  const Bytes secret(32, 1);
+  NoiseHandshake initiator(Role::kInitiator, CipherSuite::kAesGcm, {}, secret, Bytes(32, 2));
+  NoiseHandshake responder(Role::kResponder, CipherSuite::kAesGcm, {}, secret, Bytes(32, 3));
+  Bytes first = *initiator.Write({});
+  first.back() ^= 1;
+  EXPECT_FALSE(responder.Read(first).ok());
+  EXPECT_FALSE(responder.complete());
+  EXPECT_DEATH(responder.Write({}).IgnoreError(), "state_");
+  EXPECT_DEATH(responder.Read(first).IgnoreError(), "state_");
+  EXPECT_DEATH(responder.Export("x"), "complete");
+  EXPECT_FALSE(initiator.Read(Bytes(kNoiseOverhead, 5)).ok());
+  EXPECT_FALSE(initiator.complete());
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <utility>
 
 #include "gtest/gtest.h"
 #include "tests/security/two_sides.h"
@@ -30,13 +31,21 @@ class SealedAllocationsTest : public testing::TestWithParam<CipherSuite> {};
 
 TEST_P(SealedAllocationsTest, SealingAndOpeningTakeNothingFromTheHeap) {
   ASSERT_TRUE(counting);
-  TwoChannels both(GetParam());
+  constexpr uint64_t kMessagesForAKey = 10;  // so keys change meanwhile as well
+  CipherState ours[2] = {CipherState(GetParam()), CipherState(GetParam())};
+  CipherState theirs[2] = {CipherState(GetParam()), CipherState(GetParam())};
+  for (uint8_t direction = 0; direction < 2; ++direction) {
+    ours[direction].SetKey(Key(Bytes(Key::kSize, direction)));
+    theirs[direction].SetKey(Key(Bytes(Key::kSize, direction)));
+  }
+  SealedChannel initiator(Role::kInitiator, std::move(ours[0]), std::move(ours[1]), kMessagesForAKey);
+  SealedChannel responder(Role::kResponder, std::move(theirs[0]), std::move(theirs[1]), kMessagesForAKey);
   ASSERT_GT(taken, 0);
   const Bytes header(48, 1);
   Bytes message(4096);
   const auto exchange = [&] {
-    const bool sealed = both.initiator->channel.Seal(header, absl::MakeSpan(message)).ok();
-    return sealed && both.responder->channel.Open(header, absl::MakeSpan(message)).ok();
+    const bool sealed = initiator.Seal(header, absl::MakeSpan(message)).ok();
+    return sealed && responder.Open(header, absl::MakeSpan(message)).ok();
   };
   ASSERT_TRUE(exchange());
   const int64_t before = support::Allocations(), taken_before = taken;

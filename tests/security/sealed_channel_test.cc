@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "gtest/gtest.h"
 #include "lib/security/noise_handshake.h"
@@ -26,11 +27,13 @@ class SealedChannelTest : public testing::TestWithParam<CipherSuite> {
     }
     return TextOf(*opened);
   }
-  void ExpectBroken() {
+  // `right`: the message that should have come.
+  void ExpectBroken(const Bytes& right, absl::string_view additional) {
     EXPECT_TRUE(receiver().broken());
-    // Not even the right message is taken then, and nothing is sealed.
-    EXPECT_EQ(Opened(Bytes(kTagSize)).status().code(), absl::StatusCode::kFailedPrecondition);
-    Bytes message(kTagSize);
+    Bytes message = right;
+    EXPECT_EQ(receiver().Open(BytesOf(additional), absl::MakeSpan(message)).status().code(),
+              absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(message, right) << "not even the right message is touched";
     EXPECT_EQ(receiver().Seal({}, absl::MakeSpan(message)).code(), absl::StatusCode::kFailedPrecondition);
   }
 
@@ -107,22 +110,30 @@ TEST_P(SealedChannelTest, WhateverWasDoneToAMessageBreaksTheChannel) {
     ASSERT_TRUE(Opened(first, "header").ok());
     EXPECT_EQ(Opened(bad.delivered(first, second, third), bad.additional).status().code(), absl::StatusCode::kDataLoss)
         << bad.name;
-    ExpectBroken();
+    ExpectBroken(second, "header");
   }
 }
 
 TEST_P(SealedChannelTest, AMessageThatIsSentBackBreaksTheChannel) {
-  const Bytes message = Sealed(receiver(), "mine");
+  const Bytes right = Sealed(sender(), "yours"), message = Sealed(receiver(), "mine");
   EXPECT_FALSE(Opened(message).ok());
-  ExpectBroken();
+  ExpectBroken(right, "");
 }
 
 TEST_P(SealedChannelTest, SizesThatCannotBeSealedChangeNothing) {
   Bytes small(kTagSize - 1), large(kMaxSealedMessage + 1);
   EXPECT_EQ(sender().Seal({}, absl::MakeSpan(small)).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(sender().Seal({}, absl::MakeSpan(large)).code(), absl::StatusCode::kInvalidArgument);
+  const Bytes additional(kMaxSealedMessage + 1);
+  EXPECT_EQ(sender().Seal(additional, absl::MakeSpan(small)).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_FALSE(sender().broken());
   EXPECT_EQ(*Opened(Sealed(sender(), "still")), "still");
+}
+
+TEST_P(SealedChannelTest, AnAdditionalTextThatIsTooLongBreaksTheChannelThatOpens) {
+  const Bytes message = Sealed(sender(), "text"), additional(kMaxSealedMessage + 1);
+  EXPECT_EQ(Opened(message, TextOf(additional)).status().code(), absl::StatusCode::kDataLoss);
+  ExpectBroken(message, "");
 }
 
 // Ciphers of both sides, as after a handshake.
@@ -140,7 +151,7 @@ struct FreshCiphers {
 constexpr uint64_t kFewMessages = 5;
 
 TEST_P(SealedChannelTest, BothSidesGoOverToNewKeysAtTheSameMessage) {
-  const FreshCiphers fresh(GetParam());
+  FreshCiphers fresh(GetParam());
   auto ours = fresh.initiator.Split();
   auto theirs = fresh.responder.Split();
   SealedChannel sending(Role::kInitiator, std::move(ours.first), std::move(ours.second), kFewMessages);
@@ -157,7 +168,7 @@ TEST_P(SealedChannelTest, BothSidesGoOverToNewKeysAtTheSameMessage) {
 }
 
 TEST_P(SealedChannelTest, ASenderThatKeepsItsKeyForTooLongIsNoticed) {
-  const FreshCiphers fresh(GetParam());
+  FreshCiphers fresh(GetParam());
   auto ours = fresh.initiator.Split();
   auto theirs = fresh.responder.Split();
   SealedChannel receiving(Role::kResponder, std::move(theirs.first), std::move(theirs.second), kFewMessages);

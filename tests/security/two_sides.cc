@@ -17,7 +17,8 @@ Bytes BytesOfText(absl::string_view text) { return Bytes(text.begin(), text.end(
 
 std::string TextOf(absl::Span<const uint8_t> bytes) { return std::string(bytes.begin(), bytes.end()); }
 
-std::unique_ptr<Handshake> MakeSide(Role role, const SideOptions& options, absl::Span<const uint8_t> random) {
+std::unique_ptr<Handshake> MakeSide(Role role, const SideOptions& options, absl::Span<const uint8_t> random,
+                                    HandshakeActions* begun) {
   const ClusterSecret secret(options.secret);
   ConnectionFacts facts;
   facts.protocol_version = options.version;
@@ -35,17 +36,16 @@ std::unique_ptr<Handshake> MakeSide(Role role, const SideOptions& options, absl:
   identity.secret = &secret;
   identity.random = random;
   identity.payload = BytesOf(options.payload);
-  return std::make_unique<Handshake>(identity);
+  return std::make_unique<Handshake>(identity, begun);
 }
 
 TwoSides::TwoSides(uint64_t seed, const SideOptions& ours, const SideOptions& theirs)
     : random(seed),
-      initiator(MakeSide(Role::kInitiator, ours, Draw(random, 32))),
-      responder(MakeSide(Role::kResponder, theirs, Draw(random, 32))) {}
+      initiator(MakeSide(Role::kInitiator, ours, Draw(random, 32), &initiator_begun)),
+      responder(MakeSide(Role::kResponder, theirs, Draw(random, 32), &responder_begun)),
+      first(initiator_begun.send) {}
 
 bool TwoSides::Run() {
-  responder->Begin();
-  first = initiator->Begin().send;
   second = responder->OnMessage(first).send;
   if (responder->ended()) return false;
   confirming = initiator->OnMessage(second).send;

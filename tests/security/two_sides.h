@@ -36,7 +36,8 @@ struct SideOptions {
   std::string payload = "a name";
 };
 
-std::unique_ptr<Handshake> MakeSide(Role role, const SideOptions& options, absl::Span<const uint8_t> random);
+std::unique_ptr<Handshake> MakeSide(Role role, const SideOptions& options, absl::Span<const uint8_t> random,
+                                    HandshakeActions* begun);
 
 struct TwoSides {
   explicit TwoSides(uint64_t seed, const SideOptions& ours = {}, const SideOptions& theirs = {});
@@ -45,9 +46,11 @@ struct TwoSides {
   bool Run();
 
   base::Random random;
+  HandshakeActions initiator_begun, responder_begun;  // what each does first
   std::unique_ptr<Handshake> initiator;
   std::unique_ptr<Handshake> responder;
-  Bytes first, second, confirming;  // messages of Run
+  Bytes first;               // the initiator's first message
+  Bytes second, confirming;  // messages of Run
 };
 
 // The result of a handshake that nobody disturbed.
