@@ -17,6 +17,7 @@
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -42,6 +43,8 @@ constexpr base::Duration kLinger = base::Seconds(1);
 // An emulated machine pauses for longer than a real one answers.
 constexpr base::Duration kAckTimeout = base::Milliseconds(500);
 
+constexpr uint32_t kPings = 10;  // of a connection, unless --count is given
+
 struct Flags {
   std::string device;
   int listen = -1;
@@ -50,7 +53,7 @@ struct Flags {
   std::string patience = "30s";
   uint32_t times = 1;
   uint32_t ping_size = 64;
-  uint32_t pings = 10;
+  std::optional<uint32_t> pings;
   PingpongOptions pingpong;
   std::string largest = "1MiB";
 };
@@ -74,11 +77,12 @@ absl::StatusOr<std::string> RunRping(const Flags& flags, Link& link, const Join&
   if (!peer.ok()) return peer.status();
   if (auto s = join(); !s.ok()) return s;
   if (flags.listen < 0) {
-    if (auto s = (*peer)->Ping(flags.pings); !s.ok()) return s;
+    const uint32_t pings = flags.pings.value_or(kPings);
+    if (auto s = (*peer)->Ping(pings); !s.ok()) return s;
     link.Disconnect();
-    return absl::StrCat(flags.pings, " pings of ", flags.ping_size, " bytes, path MTU ", link.path_mtu());
+    return absl::StrCat(pings, " pings of ", flags.ping_size, " bytes, path MTU ", link.path_mtu());
   }
-  const auto served = (*peer)->Serve();
+  const auto served = (*peer)->Serve(flags.pings);
   if (!served.ok()) return served.status();
   if (*served == 0) return absl::DataLossError("the client left without a ping");
   return absl::StrCat("answered ", *served, " pings, path MTU ", link.path_mtu());
@@ -192,7 +196,8 @@ int Main(int argc, char** argv) {
   app.add_option("--pcap", flags.pcap, "write the software NIC's packets to this file, for Wireshark");
   CLI::App* rping = app.add_subcommand("rping", "speak with rdma-core's rping, or with another of these");
   rping->add_option("--size", flags.ping_size, "bytes of a ping")->capture_default_str();
-  rping->add_option("--count", flags.pings, "pings of each connection")->capture_default_str();
+  rping->add_option("--count", flags.pings,
+                    "pings of each connection; unless given 10, and with --listen until the other end disconnects");
   CLI::App* pingpong = app.add_subcommand("pingpong", "speak with rdma-core's ibv_rc_pingpong");
   pingpong->add_option("--size", flags.pingpong.size, "bytes of a message")->capture_default_str();
   pingpong->add_option("--count", flags.pingpong.count, "messages each way")->capture_default_str();

@@ -77,8 +77,12 @@ absl::Status RpingPeer::Ping(uint32_t count) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<uint32_t> RpingPeer::Serve() {
+absl::StatusOr<uint32_t> RpingPeer::Serve(std::optional<uint32_t> most) {
   for (uint32_t ping = 0;; ++ping) {
+    if (ping == most) {
+      link_.AwaitSends().IgnoreError();  // the client may be gone before it has acknowledged the last one
+      return ping;
+    }
     const auto source = AwaitMessage();
     if (absl::IsAborted(source.status())) return ping;  // the client left
     if (!source.ok()) return source.status();

@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,9 +44,10 @@ class RpingPeer final {
   // The client, connected: `count` pings, each compared. It is the caller that disconnects.
   absl::Status Ping(uint32_t count);
 
-  // The server, connected: answers pings until the client leaves. Returns how many were answered,
-  // each compared.
-  absl::StatusOr<uint32_t> Serve();
+  // The server, connected: answers pings until the client leaves, or `most` are answered. Returns
+  // how many were, each compared. A network that loses packets needs `most`: rping destroys its
+  // connection as soon as it has disconnected, and the kernel does not repeat the request then.
+  absl::StatusOr<uint32_t> Serve(std::optional<uint32_t> most = std::nullopt);
 
  private:
   struct Place {

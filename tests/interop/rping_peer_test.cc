@@ -1,6 +1,8 @@
 #include "tests/interop/rping_peer.h"
 
 #include <array>
+#include <future>
+#include <optional>
 #include <vector>
 
 #include "tests/interop/two_peers.h"
@@ -8,12 +10,12 @@
 namespace tokamak::interop {
 namespace {
 
-Part Server(uint32_t size, uint32_t* served) {
+Part Server(uint32_t size, uint32_t* served, std::optional<uint32_t> most = std::nullopt) {
   return [=](Link& link, const Join& join) -> absl::Status {
     auto peer = RpingPeer::Prepare(link, size);
     if (!peer.ok()) return peer.status();
     if (auto s = join(); !s.ok()) return s;
-    const auto answered = (*peer)->Serve();
+    const auto answered = (*peer)->Serve(most);
     if (answered.ok()) *served = *answered;
     return answered.status();
   };
@@ -38,6 +40,25 @@ TEST_F(RpingPeerTest, ServerAndClientUnderstandEachOtherWhicheverDeviceConnects)
     EXPECT_TRUE(client_status.ok()) << client_status;
     EXPECT_EQ(served, 25);
   }
+}
+
+TEST_F(RpingPeerTest, AServerThatIsToldHowManyComeDoesNotWaitForTheClientToLeave) {
+  uint32_t served = 0;
+  std::promise<void> server_is_through;
+  const Part server = [&](Link& link, const Join& join) -> absl::Status {
+    const absl::Status status = Server(64, &served, 3)(link, join);
+    server_is_through.set_value();
+    return status.ok() ? link.AwaitDisconnection() : status;
+  };
+  const Part client = [&](Link& link, const Join& join) -> absl::Status {
+    const absl::Status status = Client(64, 3)(link, join);
+    server_is_through.get_future().wait();
+    return status;
+  };
+  const auto [server_status, client_status] = Meet(0, server, 1, client);
+  EXPECT_TRUE(server_status.ok()) << server_status;
+  EXPECT_TRUE(client_status.ok()) << client_status;
+  EXPECT_EQ(served, 3);
 }
 
 TEST_F(RpingPeerTest, PingsHaveEverySizeOfRping) {
