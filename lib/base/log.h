@@ -80,6 +80,7 @@ class LogMessage final {
 #define TOKAMAK_SEVERITY_WARNING ::tokamak::base::Severity::kWarning
 #define TOKAMAK_SEVERITY_ERROR ::tokamak::base::Severity::kError
 
+// A line that is left out evaluates nothing, its condition neither.
 #define TOKAMAK_LOG_IF(severity, condition, ...)                  \
   !(::tokamak::base::internal::IsLogged(severity) && (condition)) \
       ? (void)0                                                   \

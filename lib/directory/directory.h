@@ -172,7 +172,7 @@ struct DeleteRequest {
   base::ObjectId id;
   base::Generation generation = base::kNoGeneration;  // only this one; none: any
   std::vector<NodeId> dropped;  // confirmed since the last step that they do not hold `generation`
-  NodeId after;                 // by name
+  NodeId after;                 // only holders after this name, as earlier ones were asked; empty: all
 };
 
 struct DeleteReply {

@@ -68,6 +68,7 @@ class ObjectEntries final {
   // With its last holder the entry ends.
   void Remove(const base::ObjectId& id, uint64_t member);
 
+  // True if a live node has the object; nodes that it is coming to do not count.
   bool IsHeld(const ObjectEntry& entry) const;
 
   // Returns sizes, name and the live holders that have it; if they are too many, all in turn.

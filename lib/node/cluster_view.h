@@ -48,7 +48,7 @@ class ClusterView final {
   struct Entry {
     directory::NodeInfo node;
     NodeState state = NodeState::kAlive;
-    base::Duration unheard_for;  // since it, or the directory, heard
+    base::Duration unheard_for;  // since it answered, or the directory heard of it
     std::optional<NodeNumbers> numbers;
   };
   struct View {
@@ -57,7 +57,7 @@ class ClusterView final {
   };
   using Callback = std::function<void(const View&)>;  // valid during the call
 
-  // Must outlive it.
+  // All references must outlive it.
   struct Needs {
     base::EventLoop& loop;
     directory::Directory& directory;

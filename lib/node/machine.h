@@ -55,7 +55,7 @@ class DirectoryHost {
   virtual void Serve(Node& node) = 0;
 };
 
-// Must outlive the machine.
+// All that it refers to must outlive the machine, unless a member says otherwise.
 struct MachineParts {
   base::EventLoop& control;
   std::vector<std::unique_ptr<EngineLoop>> bulk;  // none: the first engine moves all

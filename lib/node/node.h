@@ -123,8 +123,8 @@ class Node final : public Copies {
   // near the end, taking no puts. See Evacuation.
   [[nodiscard]] base::Pending Evacuate(base::Duration limit, Evacuation::Callback progress, Evacuation::Callback done);
 
-  // Asks the directory who holds `id`, waiting up to `wait` for a holder. Reports at once that the
-  // directory is away, as is one that does not answer in time.
+  // Asks the directory who holds `id`, waiting up to `wait` for a holder. Reports at once if the
+  // directory is away; one that does not answer in time counts as away.
   [[nodiscard]] base::Pending Locate(const base::ObjectId& id, base::Duration wait, LocateCallback done);
 
   [[nodiscard]] base::Pending Nodes(directory::Directory::NodesCallback done) {

@@ -78,7 +78,7 @@ class Allocator final {
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
-  static constexpr int kFineBits = 5;  // bins between a power of two and the next
+  static constexpr int kFineBits = 5;  // log2 of the bins between a power of two and the next
   static constexpr int kFineBins = 1 << kFineBits;
   static constexpr int kCoarseBins = 56 - 6 - kFineBits + 2;  // up to kMaxCapacity, in units of 64
   static constexpr int kMaxScan = 16;

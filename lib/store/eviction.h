@@ -49,7 +49,7 @@ class EvictionOrder final {
   uint64_t objects() const { return pulled_.objects + created_here_.objects; }
 
  private:
-  // Around which a run is looked for first.
+  // Objects around which a run is looked for first.
   static constexpr int kCandidates = 8;
 
   struct List {

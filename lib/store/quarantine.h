@@ -1,7 +1,7 @@
 // Quarantine is memory that belongs to no object and is not allocated, since a program out of reach
 // may still write there.
 //
-// A range is held back until its keeper is closed, for the program that left it.
+// A range is held back until its keeper is closed, and counts for the program that left it.
 // Thread rule: the store's loop.
 #pragma once
 

@@ -89,8 +89,8 @@ class Store final {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // `label` names the owner's program ("pid 1234 python3"); without one it is part of the node
-  // itself, and has no quota.
+  // Returns a number that is never given out again. `label` names the owner's program ("pid 1234
+  // python3"); without one it is part of the node itself, and has no quota.
   Owner NewOwner(const std::string& label = std::string());
 
   // A program that holds more keeps it, and gets no more.

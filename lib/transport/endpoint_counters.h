@@ -6,6 +6,7 @@
 
 #include "lib/base/counter.h"
 #include "lib/transport/limits.h"
+#include "lib/transport/object_access.h"
 
 namespace tokamak::transport {
 
@@ -13,8 +14,8 @@ namespace tokamak::transport {
 struct EndpointCounters {
   base::Counter pulls_started, pulls_ok, pulls_failed;
   base::Counter serves_started, serves_ok, serves_failed;
-  base::Counter bytes_pulled[4], bytes_served[4];  // by Protocol
-  base::Counter transfers_pulled[4], transfers_served[4];
+  base::Counter bytes_pulled[kProtocolValues], bytes_served[kProtocolValues];  // by Protocol
+  base::Counter transfers_pulled[kProtocolValues], transfers_served[kProtocolValues];
   base::Counter downgrades;     // to eager, by the owner
   base::Counter credit_stalls;  // messages that waited for the peer's slots
   base::Counter windows_grown;  // receive windows

@@ -32,16 +32,17 @@ constexpr uint32_t kMaxInboundOfPeer = 128;
 // Calls of one connection answered at once.
 constexpr uint32_t kMaxCallsServed = 256;
 
-// Idle time of a connection with a grown window.
+// Idle time after which a connection gives up the window that it grew to.
 constexpr base::Duration kWindowRest = base::Seconds(10);
 
-// Time without large transfers of a connection with bulk queue pairs.
+// Time without large transfers after which a connection gives its bulk queue pairs back.
 constexpr base::Duration kBulkRest = base::Seconds(10);
 
 // For all queue pairs of a connection, on either side, by default.
 constexpr base::Duration kConnectDeadline = base::Seconds(5);
 
-// Longest pull without progress, by default: a chunk, a completed READ, a message of the owner;
+// Longest time that a pull waits without progress, by default. Progress is a chunk, a completed
+// READ, a message of the owner;
 // also READs and WRITEs of the connection's other pulls, as they take turns.
 constexpr base::Duration kPatience = base::Seconds(10);
 
@@ -54,7 +55,7 @@ static_assert(kProgressInterval * 4 <= kPatience,
 // hard proof: key revoked or connection closed.
 constexpr base::Duration kDrainGrace = base::Milliseconds(500);
 
-// For which a puller may hold a pin at most.
+// Longest time for which a puller may hold a pin.
 constexpr base::Duration kServeDeadline = base::Seconds(300);
 
 }  // namespace tokamak::transport

@@ -8,6 +8,7 @@
 //      for what the peer WRITEs.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 
@@ -28,7 +29,7 @@ struct ObjectSize {
   bool operator!=(const ObjectSize& other) const { return !(*this == other); }
 };
 
-// Unique within one Source; drawn at random.
+// Unique within one Source; counted up from a random start.
 using PinId = uint64_t;
 
 struct PinnedObject {
@@ -46,12 +47,14 @@ class Source {
   // Keeps a sealed object in place until Unpin. kNotFound: that generation is not here.
   virtual void Pin(const base::ObjectVersion& version, PinId pin, PinCallback done) = 0;
 
-  // Gives back a pin; if not granted yet, `done` does not run.
+  // Gives back a pin that was granted or is still being asked for, whose `done` then does not run.
+  // A pin that failed is not given back.
   virtual void Unpin(PinId pin) = 0;
 };
 
 // docs/transport.md. kAuto: the policy decides.
 enum class Protocol : uint8_t { kAuto = 0, kEager = 1, kRead = 2, kWrite = 3 };
+constexpr size_t kProtocolValues = 4;  // for arrays by Protocol
 const char* ToString(Protocol protocol);
 
 struct TransferReport {

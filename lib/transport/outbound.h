@@ -36,7 +36,7 @@ class Outbound final : public PeerConnection::User, public Pull::Host {
                                                           uint64_t token);
 
   void StartPull(PullId id, const PullRequest& request, std::unique_ptr<Sink> sink);
-  // Returns null when full.
+  // Needs has_room_for_call().
   [[nodiscard]] base::Pending Call(absl::Span<const uint8_t> request, base::Duration deadline,
                                    OutgoingCalls::Urgency urgency, Caller::CallCallback done);
   bool has_room_for_call() const { return !calls_->full(); }

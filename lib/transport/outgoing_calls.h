@@ -33,7 +33,7 @@ class OutgoingCalls final {
   ~OutgoingCalls();
 
   bool full() const { return calls_.size() >= kMaxCalls; }
-  // Returns null when full.
+  // Must not be full.
   [[nodiscard]] base::Pending Add(absl::Span<const uint8_t> request, base::Duration deadline, Urgency urgency,
                                   Caller::CallCallback done);
 

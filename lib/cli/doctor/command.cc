@@ -26,7 +26,12 @@ absl::StatusOr<DoctorSettings> SettingsOf(const CommandFlags& flags) {
     if (!parsed.ok()) return parsed.status();
     *address = *parsed;
   }
-  if (!flags.peer.empty() && settings.peer.port == 0) settings.peer.port = flags.port;
+  if (!flags.peer.empty()) {
+    if (settings.peer.port == 0) settings.peer.port = flags.port;
+    if (settings.peer.is_unspecified() || settings.peer.port == 0) {
+      return absl::InvalidArgumentError("--peer: give the address and the port that tok doctor --listen prints");
+    }
+  }
   const auto store = base::ParseSize(flags.memory);
   if (!store.ok()) return store.status();
   settings.store = *store;

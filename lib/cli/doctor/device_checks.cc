@@ -30,10 +30,12 @@ bool IsConnected(const DeviceCase& known) { return known.probe.figures.connected
 
 // How the last step of a probe went wrong.
 std::string Trouble(const ProbeOutcome& probe) {
-  return StrCat("'", probe.FailedStep(), "' ",
-                probe.stuck  ? "never returned, and the kernel does not let its process end"
-                : probe.hung ? "never returned; its process was killed"
-                             : StrCat("failed: ", probe.failure.message()));
+  const std::string hung = probe.stuck  ? "never returned, and the kernel does not let its process end"
+                           : probe.hung ? "never returned; its process was killed"
+                                        : "";
+  const std::string step = StrCat("'", probe.FailedStep(), "' ");
+  if (probe.failure.ok()) return StrCat(step, hung);
+  return StrCat(step, "failed: ", probe.failure.message(), hung.empty() ? "" : StrCat("; giving all back ", hung));
 }
 
 // Returns the remedy for the step that failed. The order is from what is certain to what is likely.
@@ -52,9 +54,14 @@ std::string Remedy(const DeviceCase& known) {
     bool when;
     std::string remedy;
   } rows[] = {
+      {step == "open" && (code == Code::kInvalidArgument || (code == Code::kUnimplemented && !known.by_tcp)),
+       "change or leave out the flag that the error names"},
+      {use && IsSoft(known) && code == Code::kPermissionDenied,
+       "run it as root, or setcap cap_net_raw+ep for tok and tokd; soft:udp@IP needs no rights"},
       {use && IsSoft(known),
        "ip address shows the addresses; where the port is taken (a tokd, or the kernel's Soft-RoCE): soft:udp@IP:4792"},
-      {probe.hung, "the driver hangs: see dmesg; remove the device (rdma link delete) and add it again"},
+      {probe.hung && probe.failure.ok(),
+       "the driver hangs: see dmesg; remove the device (rdma link delete) and add it again"},
       {use && code == Code::kPermissionDenied,
        known.in_container ? "docker run --device /dev/infiniband, or a device_cgroup_rule 'c 231:* rmw'"
                           : "the rights of /dev/infiniband, see above"},
@@ -63,10 +70,10 @@ std::string Remedy(const DeviceCase& known) {
       {step == "inspect" && code == Code::kNotFound,
        "apt-get install ibverbs-providers: libibverbs needs the device's provider; rdma link shows what the kernel "
        "has"},
-      {use && code == Code::kUnavailable, "see 'link' and 'gid' above"},
       {step == "memory" || locked,
        "raise the limit on locked memory: ulimit -l unlimited, docker: --ulimit memlock=-1"},
       {step == "listen", "the address must be on an interface that is up: ip address; rdma_ucm must be loaded"},
+      {use && code == Code::kUnavailable, "see 'link' and 'gid' above"},
       {use, "see dmesg; a device that is listed but cannot be used: remove it (rdma link delete) and add it again"},
 
       {known.driver == "rdma_rxe" && !known.in_initial_network, kSoftRoceElsewhere},

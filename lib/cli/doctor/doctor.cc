@@ -66,6 +66,10 @@ absl::Status CheckSettings(const DoctorSettings& settings) {
       {opening.fabric.pkey_index != 0 && !opening.by_tcp,
        StrCat("--pkey-index ", opening.fabric.pkey_index,
               ": goes with --cm tcp; rdma_cm takes the partition of its IP address")},
+      {opening.fabric.router_lid.has_value() && !opening.by_tcp,
+       "--router-lid: goes with --cm tcp; rdma_cm finds the routers by itself"},
+      {soft != devices.end() && (opening.fabric.service_level || opening.fabric.path_mtu),
+       "--service-level and --path-mtu are for ibv: devices; leave them out for a software NIC"},
   };
   for (const auto& refusal : refusals) {
     if (refusal.when) return absl::InvalidArgumentError(refusal.text);

@@ -37,7 +37,7 @@ std::string AskingCommand(const std::string& device, const Opening& opening, con
 
 absl::Status Listen(const std::string& device, const Opening& opening, uint16_t port, uint32_t netdev_mtu) {
   const os::FileDescriptor signals = TakeSignals();
-  base::SetLogLevel(base::Severity::kError);  // the endpoint's log is a daemon's
+  base::SetLogLevel(base::Severity::kWarning);  // that a device went away is one; of the endpoint's news none is
   os::EpollLoop loop(MeasuringDetection(UsableProcessors()));
   const auto opened = opening.Open(device);
   if (!opened.ok()) return opened.status();

@@ -87,29 +87,40 @@ absl::Status InspectPorts(const std::string& device, std::vector<ProbedPort>& po
   return absl::OkStatus();
 }
 
-// Takes the steps from opening on. Everything it made is gone when it returns.
-absl::Status UseDevice(const ProbeRequest& request, const PullPlan& plan, const StepHandler& on_step,
+// All that a probe makes on a device.
+struct Used {
+  os::EpollLoop loop{MeasuringDetection(UsableProcessors())};
+  std::unique_ptr<daemon::OpenedDevice> device;
+  std::unique_ptr<Station> station;
+  std::unique_ptr<Station> lender;
+};
+
+// Takes the steps from opening on.
+absl::Status UseDevice(const ProbeRequest& request, const PullPlan& plan, const StepHandler& on_step, Used& used,
                        ProbeOutcome& outcome) {
   on_step("open");
-  os::EpollLoop loop(MeasuringDetection(UsableProcessors()));
-  const auto opened = request.opening.Open(request.device);
+  auto opened = request.opening.Open(request.device);
   if (!opened.ok()) return opened.status();
-  verbs::Device& device = (*opened)->device();
+  used.device = *std::move(opened);
+  os::EpollLoop& loop = used.loop;
+  verbs::Device& device = used.device->device();
   outcome.address = device.address().ToString();
   outcome.active_mtu = device.limits().active_mtu;
-  const auto station = Station::Make(loop, device, kObjectsAtOnce, plan.patience, on_step);
+  auto station = Station::Make(loop, device, kObjectsAtOnce, plan.patience, on_step);
   if (!station.ok()) return station.status();
-  std::unique_ptr<Station> lender;
+  used.station = *std::move(station);
   verbs::Address service = request.peer;
   if (service.is_unspecified()) {
     auto made = Station::Make(loop, device, 1, plan.patience, on_step);
     if (!made.ok()) return made.status();
-    lender = *std::move(made);
+    used.lender = *std::move(made);
     on_step("listen");
-    if (absl::Status s = lender->Lend(device.address(), {request.device, outcome.active_mtu, 0}); !s.ok()) return s;
-    service = lender->endpoint().address();
+    if (absl::Status s = used.lender->Lend(device.address(), {request.device, outcome.active_mtu, 0}); !s.ok()) {
+      return s;
+    }
+    service = used.lender->endpoint().address();
   }
-  if (absl::Status s = TryPulls(loop, **station, service, plan, on_step, outcome.figures); !s.ok()) return s;
+  if (absl::Status s = TryPulls(loop, *used.station, service, plan, on_step, outcome.figures); !s.ok()) return s;
   on_step("close");
   return absl::OkStatus();
 }
@@ -150,7 +161,11 @@ void RunProbe(const ProbeRequest& request, const PullPlan& plan, const std::func
     on_step("inspect");
     outcome.failure = InspectPorts(request.device, outcome.ports);
   }
-  if (outcome.failure.ok()) outcome.failure = UseDevice(request, plan, on_step, outcome);
+  if (outcome.failure.ok()) {
+    Used used;
+    outcome.failure = UseDevice(request, plan, on_step, used, outcome);
+    if (!outcome.failure.ok()) say_all();  // what was made may hang when it goes
+  }
   outcome.finished = outcome.failure.ok();
   say_all();
 }

@@ -46,8 +46,8 @@ struct ProbedPort {
 struct ProbeOutcome {
   std::vector<std::string> steps;  // begun, in order: the last is where it stopped
   bool finished = false;           // true if all steps were taken
-  absl::Status failure;            // of the last step; OK when finished
-  bool hung = false;               // true if the last step never returned, and the process had to be killed
+  absl::Status failure;            // of the last step; OK when finished, or when it never returned
+  bool hung = false;               // true if the last step, or the end after `failure`, never returned: it was killed
   bool stuck = false;              // true if not even that was possible: the kernel does not let go of it
 
   std::vector<ProbedPort> ports;

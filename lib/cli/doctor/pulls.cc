@@ -160,8 +160,11 @@ absl::Status Station::Lend(const verbs::Address& address, const DeviceWords& wor
 void Station::Pin(const base::ObjectVersion& version, transport::PinId pin, PinCallback done) {
   const auto size = base::LoadLittle<uint64_t>(version.id.data());
   const bool here = size > 0 && size <= kObjectBytes && version.id == PulledId(size);
-  pins_[pin] = answers_.Add([this, size, here, done = std::move(done)] {
-    if (!here) return done(absl::NotFoundError("a doctor lends objects to doctors alone"));
+  pins_[pin] = answers_.Add([this, pin, size, here, done = std::move(done)] {
+    if (!here) {
+      pins_.erase(pin);  // a pin that failed is not given back
+      return done(absl::NotFoundError("a doctor lends objects to doctors alone"));
+    }
     done(transport::PinnedObject{memory_.data(), {size, 0}});
   });
 }

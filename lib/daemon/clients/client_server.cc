@@ -60,7 +60,8 @@ void ClientServer::Accept(os::FileDescriptor socket) {
   const std::string* const known = departed_->LabelOf(peer.pid);
   absl::StatusOr<ClientPrograms::Place> place = programs_.Enter(peer, known != nullptr ? *known : ProgramOf(peer.pid));
   if (!place.ok()) {
-    LOG_IF(WARNING, IsWorthSaying(++counters_.refused))
+    ++counters_.refused;
+    LOG_IF(WARNING, IsWorthSaying(counters_.refused))
         << "refused a connection of " << ProgramOf(peer.pid) << ": " << place.status().message() << "; "
         << counters_.refused << " refused so far";
     return Refuse(std::move(socket), place.status());
@@ -142,7 +143,8 @@ void ClientServer::Drop(uint64_t number, const absl::Status& why) {
 void ClientServer::DropSilent(uint64_t number) {
   const auto client = clients_.find(number);
   if (client == clients_.end()) return;
-  LOG_IF(WARNING, IsWorthSaying(++counters_.silent))
+  ++counters_.silent;
+  LOG_IF(WARNING, IsWorthSaying(counters_.silent))
       << "ended the connection of " << client->second.place.label() << ", which said no hello for "
       << base::FormatDuration(options_.hello_deadline) << "; " << counters_.silent << " such so far";
   Drop(number, absl::UnavailableError("it said no hello"));
@@ -152,9 +154,10 @@ void ClientServer::CountEnd(const Client& client, const absl::Status& why) {
   if (absl::IsUnavailable(why)) return;  // it left
   const bool stalled = absl::IsResourceExhausted(why);
   uint64_t& count = stalled ? counters_.stalled : counters_.protocol_errors;
-  LOG_IF(WARNING, IsWorthSaying(++count)) << "ended the connection of " << client.place.label() << ", which "
-                                          << (stalled ? "has too much under way: " : "broke the protocol: ")
-                                          << why.message() << "; " << count << " such so far";
+  ++count;
+  LOG_IF(WARNING, IsWorthSaying(count)) << "ended the connection of " << client.place.label() << ", which "
+                                        << (stalled ? "has too much under way: " : "broke the protocol: ")
+                                        << why.message() << "; " << count << " such so far";
 }
 
 void ClientServer::Bury() {

@@ -39,7 +39,7 @@ struct Options {
   ConnectionOptions connection;  // except credentials and database
   // Prefix of all keys, different for each cluster on a server: as a node's name, without colons.
   std::string prefix = "tokamak";
-  base::Random random = base::Random(0);  // other for each node, to spread reconnects
+  base::Random random = base::Random(0);  // different for each node, to spread reconnects
 
   // After a server's start, while it cannot know who holds what.
   base::Duration recovery = base::Seconds(10);

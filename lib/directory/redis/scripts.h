@@ -3,7 +3,7 @@
 //
 // ARGV[1] is the prefix of all keys, in a Redis Cluster a hash tag: all keys are in one slot.
 // Numbers are text (Lua's are not exact beyond 2^53); incarnations have leading zeros. A life is
-// "EPOCH:NODE". Bounds (most_...) are set in front. Needs Redis 5.
+// "EPOCH:NODE". Bounds (most_...) are set in front. Needs Redis 5 or later.
 #pragma once
 
 namespace tokamak::directory::redis {

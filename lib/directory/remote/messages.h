@@ -34,8 +34,8 @@ enum class RequestKind : uint8_t {
 };
 
 constexpr size_t kMaxStatusText = 512;   // bytes; longer texts are cut
-constexpr size_t kMaxLocated = 64;       // in one request
-constexpr size_t kMaxLocatedText = 128;  // of each one's status
+constexpr size_t kMaxLocated = 64;       // objects in one request
+constexpr size_t kMaxLocatedText = 128;  // bytes of each one's status
 constexpr size_t kMaxWatched = 512;      // begun, and ended, by one request
 
 // Longest poll, to notice a dead server.

@@ -34,7 +34,7 @@ class CallRouter final {
 
   void Register(Service service, Handler handler) { handlers_[static_cast<size_t>(service)] = std::move(handler); }
 
-  // Requires the service byte in `request`.
+  // `request` includes the service byte.
   base::Pending Handle(absl::Span<const uint8_t> request, Reply reply) const {
     if (request.empty() || request[0] >= kServices || handlers_[request[0]] == nullptr) {
       reply({});

@@ -38,7 +38,7 @@ struct PeersOptions {
   uint32_t max_pulls = kMaxPullsOfPeer;
   // Period of refreshes for PeerNews; longer with many nodes. Zero: never.
   base::Duration watch_every;
-  base::Duration believe_left;  // PeerNews: unnamed for this long is left
+  base::Duration believe_left;  // PeerNews: a node not named for this long has left
   // May be empty. Runs within Peers' calls, and must not call it.
   std::function<void(const directory::NodeId&, PeerChange)> on_change;
 };

@@ -37,7 +37,7 @@ class VouchedCopies final {
   static constexpr size_t kMaxCopies = 65536;
   static constexpr size_t kMaxNodes = 16;
 
-  // Must outlive it.
+  // All references must outlive it.
   struct Needs {
     base::EventLoop& loop;
     transport::Caller& objects;  // of the service kObjects

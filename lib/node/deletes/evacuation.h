@@ -73,7 +73,7 @@ class Evacuation final : public base::Handle {
 
   using Callback = std::function<void(const EvacuationReport&)>;
 
-  // Must outlive it.
+  // All references must outlive it.
   struct Needs {
     base::EventLoop& loop;
     store::Store& store;

@@ -35,7 +35,7 @@ class ObjectDelete final : public base::Handle {
   // The number of copies deleted.
   using Callback = std::function<void(absl::StatusOr<uint32_t>)>;
 
-  // Must outlive it.
+  // All references must outlive it.
   struct Needs {
     base::EventLoop& loop;
     store::Store& store;

@@ -30,7 +30,7 @@ class ObjectKeep final : public base::Handle {
   // The programs' part of the store is one in this many.
   static constexpr uint64_t kPartOfPrograms = 16;
 
-  // Must outlive it.
+  // All references must outlive it.
   struct Needs {
     base::EventLoop& loop;
     store::Store& store;

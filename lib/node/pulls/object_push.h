@@ -29,7 +29,7 @@ class ObjectPush final : public base::Handle {
   // Outcomes in the order of the ids; valid during the call.
   using Callback = std::function<void(absl::Span<const absl::Status>)>;
 
-  // Must outlive it.
+  // All references must outlive it.
   struct Needs {
     Peers& peers;
     transport::Caller& nodes;  // of the service kObjects

@@ -66,7 +66,7 @@ struct PullProgress {
 struct PullCounters {
   uint64_t pulled = 0;
   uint64_t pulled_bytes = 0;
-  uint64_t pulled_by[4] = {};  // by transport::Protocol
+  uint64_t pulled_by[transport::kProtocolValues] = {};  // by transport::Protocol
   uint64_t failed_attempts = 0;
   uint64_t next_holder = 0;    // holders tried after a failure
   uint64_t stale_holders = 0;  // named holders without the object

@@ -19,7 +19,7 @@ namespace tokamak::transport {
 // milliseconds.
 constexpr base::Duration kShortestAckTimeout = verbs::ReliabilityOptions().ack_timeout;
 
-constexpr int64_t kAckMargin = 8;
+constexpr int64_t kAckMargin = 8;  // times the longest that was measured
 
 // A measurement is remembered for this to twice this.
 constexpr base::Duration kAckMemory = base::Seconds(60);

@@ -46,6 +46,7 @@ class ControlChannel final {
 
   ~ControlChannel();
 
+  // Makes the queue pair and posts its receives, before it is connected.
   static absl::StatusOr<std::unique_ptr<ControlChannel>> Create(Context& context, uint32_t rail,
                                                                 SharedCompletions::User& user);
   // Completions at once, with a grown window.

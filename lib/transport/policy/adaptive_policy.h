@@ -67,7 +67,7 @@ class AdaptivePolicy final {
   size_t peers() const { return peers_.size(); }
 
  private:
-  static constexpr size_t kProtocols = 3;
+  static constexpr size_t kProtocols = kProtocolValues - 1;
   static constexpr int kLeastExponent = 8;  // first class
   static constexpr int kMostExponent = 30;  // last class
   static constexpr int kClasses = 2 * (kMostExponent - kLeastExponent) + 1;

@@ -77,6 +77,14 @@ TEST(ProbeInChildTest, AChildThatHangsIsEndedAndItsStepKnown) {
   }
 }
 
+TEST(ProbeInChildTest, AFailureIsKeptIfTheChildHangsAfterwards) {
+  const ProbeOutcome outcome =
+      ProbeWith(R"(echo '{"steps":["open"],"failure":{"code":7,"text":"no right"}}'; exec sleep 1000)", {},
+                base::Milliseconds(500));
+  EXPECT_TRUE(outcome.hung);
+  EXPECT_EQ(outcome.failure, absl::PermissionDeniedError("no right"));
+}
+
 TEST(ProbeInChildTest, AChildThatDiesTellsBySignalAndLastWords) {
   const ProbeOutcome outcome =
       ProbeWith(R"(echo '{"steps":["open"]}'; echo 'libibverbs: bad luck' >&2; kill -SEGV $$)");

@@ -146,6 +146,8 @@ TEST_F(TokDoctorTest, WrongFlagsAreAUsageError) {
                                    {"--cm", "tcp", "--address", "127.0.0.1", "--service-level", "16"},
                                    {"--device", "soft:udp@127.0.0.1,soft:udp@127.0.0.2", "--peer", "192.0.2.2"},
                                    {"--peer", "host2"},
+                                   {"--peer", "0.0.0.0"},
+                                   {"--peer", "192.0.2.2", "--port", "0"},
                                    {"--listen", "--peer", "192.0.2.2"}}) {
     EXPECT_EQ(Run(arguments), 2) << text_;
     EXPECT_TRUE(absl::StartsWith(text_, "tok: ")) << text_;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "lib/base/log.h"
 #include "lib/client/protocol/frame.h"
 #include "lib/os/epoll_loop.h"
 #include "lib/os/shared_memory.h"
@@ -366,6 +367,15 @@ int AnotherProgramsHello(const std::string& path) {
   if (!socket.ok() || !socket->Send(client::Encode(1, client::HelloRequest()), kClientPatience).ok()) return 1;
   const auto welcome = socket->Receive(kClientPatience);
   return welcome.ok() && welcome->descriptors.size() == 2 ? 0 : 2;
+}
+
+TEST_F(ClientServerTest, WhatIsRefusedIsCountedWhetherItIsLoggedOrNot) {
+  Start({os::SocketAccess::kUser, {/*clients=*/1, /*clients_of_user=*/1, /*clients_of_program=*/1}});
+  base::SetLogLevel(base::Severity::kError);
+  std::vector<os::UnixSocket> sockets;
+  while (sockets.size() < 3) sockets.push_back(Connect());
+  EXPECT_TRUE(RunUntil([&] { return server_->counters().refused == 2; }));
+  base::SetLogLevel(base::Severity::kInfo);  // as it was
 }
 
 TEST_F(ClientServerTest, AProgramAtItsBoundLeavesPlacesToOthers) {

@@ -101,7 +101,7 @@ class ServerConnection final {
   const std::optional<Place>& place() const { return place_; }
   bool ready() const { return state_ == State::kReady; }
   uint64_t attempts() const { return attempts_; }  // to connect, so far
-  // For no connection, or the loss of the last.
+  // Returns why there is no connection, or why the last was lost.
   absl::Status Trouble(absl::string_view what) const;
   absl::Status trouble() const { return Trouble(lost_because_); }
 

@@ -68,7 +68,9 @@ absl::StatusOr<std::unique_ptr<RdmaListener>> RdmaListener::Listen(std::shared_p
   const auto failed = [&address](const char* call) -> absl::Status {
     const int error = errno;
     if (error == EADDRINUSE) {
-      return absl::AlreadyExistsError(absl::StrCat("listen at ", address.ToString(), ": the port is taken"));
+      return absl::AlreadyExistsError(
+          absl::StrCat("listen at ", address.ToString(),
+                       ": the port is taken; end the program that has it, or choose another port"));
     }
     return ErrnoStatus(error, absl::StrCat(call, " ", address.ToString()));
   };

@@ -119,7 +119,9 @@ absl::StatusOr<std::unique_ptr<TcpListener>> TcpListener::Listen(os::EpollLoop& 
   if (bind(socket.get(), where.get(), where.size) != 0 || listen(socket.get(), kBacklog) != 0) {
     const int error = errno;
     if (error == EADDRINUSE) {
-      return absl::AlreadyExistsError(absl::StrCat("listen at ", address.ToString(), ": the port is taken"));
+      return absl::AlreadyExistsError(
+          absl::StrCat("listen at ", address.ToString(),
+                       ": the port is taken; end the program that has it, or choose another port"));
     }
     return ErrnoStatus(error, absl::StrCat("listen at ", address.ToString()));
   }

@@ -72,7 +72,7 @@ class AckRequests final {
 
  private:
   // True if one of the packets on their way asked for an acknowledgement.
-  bool awaited(const Leaving& packet) const { return packet.unacked < asked_ && asked_ <= packet.sequence; }
+  bool awaited(const Leaving& packet) const { return packet.unacked < asked_; }
 
   const uint32_t every_;
   uint32_t since_ = 0;      // packets since the last that asked

@@ -8,7 +8,7 @@
 //
 // Answers go out in the order of the requests, READ data among them; acknowledgements of one turn
 // become one packet. After a violation by the peer, requests before it are answered, then a NAK
-// says why (once more when the peer asks again), and the queue pair is in Error.
+// says why (again whenever the peer asks again), and the queue pair is in Error.
 // Thread rule: the NIC's mutex.
 #pragma once
 
