@@ -27,7 +27,7 @@ absl::StatusOr<std::unique_ptr<Inbound>> Inbound::Create(Context& context, Keepe
   return inbound;
 }
 
-absl::Status Inbound::OnMessage(const Message& message, CopyBudget&) {
+absl::Status Inbound::OnMessage(const Message& message, CopyBudget& budget) {
   const Header& header = message.header;
   switch (header.kind) {
     case MessageKind::kTransfer:
@@ -38,7 +38,8 @@ absl::Status Inbound::OnMessage(const Message& message, CopyBudget&) {
     case MessageKind::kCall:
       if (absl::Status s = TakeNumber(header.transfer); !s.ok()) return s;
       connection_->Watch();
-      return calls_->OnCall(message);
+      budget.Charge(message.body.size());  // who answers copies it
+      return calls_->OnCall(message, ++budget.calls);
     default:
       return absl::InvalidArgumentError(absl::StrCat(ToString(header.kind), " of a puller"));
   }

@@ -27,7 +27,7 @@ class IncomingCalls::Ticket final {
   const uint64_t number_;
 };
 
-absl::Status IncomingCalls::OnCall(const Message& message) {
+absl::Status IncomingCalls::OnCall(const Message& message, uint32_t nth) {
   if (calls_.size() >= kMaxCallsServed) {
     return absl::InvalidArgumentError(absl::StrCat("more than ", kMaxCallsServed, " calls at once"));
   }
@@ -50,7 +50,7 @@ absl::Status IncomingCalls::OnCall(const Message& message) {
       const std::shared_ptr<Ticket> self = ticket;  // the reply may be part of the work, and end with it
       self->Answer(reply);
     };
-    work = context_.call_handler(message.body, Reply(answer, connection_.peer()));
+    work = context_.call_handler(message.body, Reply(answer, connection_.peer(), nth));
   }
   if (OneCall* open = calls_.Find(number)) open->work = std::move(work);
   return absl::OkStatus();

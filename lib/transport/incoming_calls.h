@@ -24,8 +24,8 @@ class IncomingCalls final {
  public:
   IncomingCalls(Context& context, PeerConnection& connection) : context_(context), connection_(connection) {}
 
-  // kInvalidArgument: more calls at once than our hello allows.
-  absl::Status OnCall(const Message& message);
+  // `nth`: see Reply::nth. kInvalidArgument: more calls at once than our hello allows.
+  absl::Status OnCall(const Message& message, uint32_t nth);
   // Returns false if there is none.
   [[nodiscard]] bool OnCancel(uint64_t number);
 

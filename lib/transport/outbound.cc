@@ -95,6 +95,7 @@ absl::Status Outbound::OnMessage(const Message& message, CopyBudget& budget) {
   const Header& header = message.header;
   if (Pull* pull = pulls_.Find(header.transfer)) return OnPullMessage(*pull, message, budget);
   if (header.kind == MessageKind::kReply && calls_->OnReply(header.transfer, message.body)) {
+    budget.Charge(message.body.size());  // the caller copied it
     return absl::OkStatus();
   }
   if (header.kind == MessageKind::kFail && calls_->OnReply(header.transfer, FailureOf(peer_, message))) {

@@ -99,6 +99,7 @@ class EngineWorkTest : public EngineTest {
     at(1).node().call_router().Register(Service::kObjects, [this](absl::Span<const uint8_t>, CallRouter::Reply reply) {
       auto work = std::make_unique<Work>(working_, std::move(reply));
       last_ = work.get();
+      ++begun_;
       return work;
     });
     Call(0, 1);
@@ -114,6 +115,7 @@ class EngineWorkTest : public EngineTest {
   }
 
   int working_ = 0;
+  size_t begun_ = 0;
   Work* last_ = nullptr;
 };
 
@@ -186,6 +188,15 @@ TEST_P(EngineWorkTest, ProgramsCallsBeyondTheBoundWaitAndTheNodesOwnDoNot) {
   calls_.erase(calls_.begin());
   cluster_->RunFor(Milliseconds(1));
   EXPECT_EQ(working_, static_cast<int>(kMaxCallsOfPeer + kOwnCalls) - 1) << "one gone, and one whose turn it is";
+}
+
+TEST_P(EngineWorkTest, WhenAProgramDropsAllItsCallsNoneThatWaitedIsSentOnceMore) {
+  for (size_t i = 1; i < kMaxCallsOfPeer + 50; ++i) Call(0, 1);
+  cluster_->RunFor(Milliseconds(1));
+  EXPECT_EQ(begun_, kMaxCallsOfPeer);
+  for (base::Pending& call : calls_) call.reset();  // the first makes room for one that goes as well
+  EXPECT_TRUE(AwaitNoWork());
+  EXPECT_EQ(begun_, kMaxCallsOfPeer);
 }
 
 TEST_P(EngineWorkTest, ACallThatWaitsForATurnUntilItsDeadlineReportsIt) {

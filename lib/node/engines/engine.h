@@ -10,7 +10,7 @@
 // Law: no callback runs inside the call that took it. A callback may call the engine, and may drop
 // it once it is no longer open.
 // Law: when the endpoint ends, what is under way and what is asked for later ends with
-// kUnavailable, each in the order in which it began.
+// kUnavailable: pulls in the order in which they began, then calls in theirs.
 // Law: what this node's life needs of other nodes (its lease, and what it holds) has calls of its
 // own, Call; what programs ask for has the others, programs(), and waits for its turn there: peers
 // take turns, and none has the last places. So a lease is not lost because programs are busy.
@@ -43,6 +43,9 @@ constexpr size_t kMaxEngineCalls = 1024;
 constexpr size_t kMaxCallsOfPeer = 160;     // of these, to one peer
 constexpr size_t kMaxCallsWaiting = 65536;  // for their turn
 constexpr size_t kOwnCalls = 96;            // beside these
+// What peers ask of a busy control loop, and waits; more is refused.
+constexpr size_t kMaxReportsWaiting = 1024;
+constexpr size_t kMaxOwnReports = 64 * 1024;  // the same, of what nodes say of their own lives
 static_assert(kMaxCallsOfPeer + kOwnCalls <= transport::kMaxCallsServed, "none of a node's own waits for a program's");
 
 class Engine : public transport::Caller {

@@ -87,8 +87,14 @@ void EngineCalls::SendNext() {
   }
 }
 
+// In a task of its own: those whose turn it is now may be about to be cancelled as well.
+void EngineCalls::SendNextSoon() {
+  if (turns_.waiting() > 0 && !next_.armed()) next_ = loop_.Post([this] { SendNext(); });
+}
+
 void EngineCalls::Overdue(OneCall* call) {
   const CallCallback done = TakeOut(call);
+  SendNext();
   done(
       absl::DeadlineExceededError("as many calls to other nodes as may be are under way, and until its deadline it was "
                                   "not this one's turn"));
@@ -98,11 +104,15 @@ void EngineCalls::Overdue(OneCall* call) {
 void EngineCalls::Cancel(OneCall* call) {
   TakeCallback(call);
   if (std::exchange(call->own, false)) --own_calls_;
-  if (call->waits() || sender_.Cancel(call->token, std::move(call->sent))) TakeOut(call);
+  if (call->waits() || sender_.Cancel(call->token, std::move(call->sent))) {
+    TakeOut(call);
+    SendNextSoon();
+  }
 }
 
 void EngineCalls::End(uint64_t call, const absl::StatusOr<absl::Span<const uint8_t>>& reply) {
   const CallCallback done = TakeOut(calls_.Find(call));
+  SendNext();
   if (done != nullptr) done(reply);
 }
 
@@ -125,12 +135,10 @@ EngineCalls::CallCallback EngineCalls::TakeCallback(OneCall* call) {
 EngineCalls::CallCallback EngineCalls::TakeOut(OneCall* call) {
   CHECK(call != nullptr);
   CallCallback done = TakeCallback(call);
-  const bool in_turn = call->waits() || call->runs();
-  if (in_turn) turns_.End(*call);
+  if (call->waits() || call->runs()) turns_.End(*call);
   if (call->own) --own_calls_;
   calls_.Unbind(call->token);
   calls_.Release(call);
-  if (in_turn) SendNext();
   return done;
 }
 

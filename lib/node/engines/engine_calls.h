@@ -122,6 +122,7 @@ class EngineCalls final {
                            CallCallback done);
   void Send(OneCall* call, absl::Span<const uint8_t> request, base::Duration deadline);
   void SendNext();
+  void SendNextSoon();
   void Overdue(OneCall* call);
   void Cancel(OneCall* call);
   CallCallback TakeCallback(OneCall* call);
@@ -136,6 +137,7 @@ class EngineCalls final {
   base::NumberedTable<OneCall> calls_;
   Turns turns_;           // of the programs'; after the calls: it is dropped before them
   size_t own_calls_ = 0;  // of calls_
+  base::Timer next_;      // sends those whose turn came as others were cancelled
   base::Answers refused_;
   const base::Lifetime lifetime_;  // last: over before what is dropped above
 };

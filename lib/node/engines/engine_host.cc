@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "lib/node/calls/call_router.h"
+#include "lib/node/engines/engine.h"
 
 namespace tokamak::node {
 

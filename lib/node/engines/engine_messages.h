@@ -30,9 +30,7 @@
 
 namespace tokamak::node {
 
-constexpr size_t kMaxReportsWaiting = 1024;   // beyond those in the mailbox
-constexpr size_t kMaxOwnReports = 64 * 1024;  // the same, of what nodes say of their own lives
-constexpr size_t kEngineMailbox = 256;        // a burst; more waits in an Outbox
+constexpr size_t kEngineMailbox = 256;  // a burst; more waits in an Outbox
 
 struct DrainCommand {};
 struct PullCommand {

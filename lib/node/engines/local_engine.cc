@@ -38,7 +38,14 @@ class LocalEngine::PullSink final : public transport::Sink {
 };
 
 LocalEngine::LocalEngine(base::EventLoop& loop, size_t max_calls)
-    : loop_(loop), handlers_(RefusalsOf(*this)), calls_(loop, max_calls, *this), pin_answers_(loop) {}
+    : loop_(loop),
+      handlers_(RefusalsOf(*this)),
+      calls_(loop, max_calls, *this),
+      pin_answers_(loop),
+      peer_calls_(loop, [this](absl::Span<const uint8_t> request, transport::Reply reply) {
+        const Inside inside(*this);
+        return handlers_.call(request, std::move(reply));
+      }) {}
 
 absl::StatusOr<std::unique_ptr<LocalEngine>> LocalEngine::Open(base::EventLoop& loop, const EndpointParts& parts,
                                                                size_t max_calls) {
@@ -47,7 +54,7 @@ absl::StatusOr<std::unique_ptr<LocalEngine>> LocalEngine::Open(base::EventLoop& 
   if (!endpoint.ok()) return endpoint.status();
   engine->endpoint_ = *std::move(endpoint);
   engine->endpoint_->SetCallHandler([engine = engine.get()](absl::Span<const uint8_t> request, transport::Reply reply) {
-    return engine->HandleCalled(request, std::move(reply));
+    return engine->peer_calls_.Take(request, std::move(reply));
   });
   engine->address_ = engine->endpoint_->address();
   engine->calls_.Open(engine->endpoint_->max_call_size());
@@ -91,21 +98,7 @@ bool LocalEngine::Cancel(uint64_t, base::Pending sent) {
 
 void LocalEngine::StopServing() {
   handlers_ = RefusalsOf(*this);
-  DropWork();
-}
-
-base::Pending LocalEngine::HandleCalled(absl::Span<const uint8_t> request, transport::Reply reply) {
-  const Inside inside(*this);
-  base::Pending work = handlers_.call(request, std::move(reply));
-  if (work == nullptr) return nullptr;
-  return std::make_unique<Work>(*this, std::move(work));
-}
-
-// A piece of work that is dropped may end further calls.
-void LocalEngine::DropWork() {
-  while (!works_.empty()) {
-    const base::Pending dropped = works_.PopFront()->Take();
-  }
+  peer_calls_.DropAll();
 }
 
 void LocalEngine::Pin(const base::ObjectVersion& version, transport::PinId pin, PinCallback done) {
@@ -122,6 +115,7 @@ void LocalEngine::Pinned(transport::PinId pin, absl::StatusOr<transport::PinnedO
 }
 
 void LocalEngine::AnswerPin(transport::PinId pin, const absl::StatusOr<transport::PinnedObject>& object) {
+  const Inside inside(*this);
   const auto asked = pins_.extract(pin);
   asked.mapped().done(object);
 }
@@ -157,7 +151,7 @@ void LocalEngine::Close() {
   if (!open()) return;
   CHECK_EQ(inside_, 0) << "a callback of an engine must not close it: the endpoint is still at work";
   calls_.Close();
-  DropWork();  // while the endpoint is whole
+  peer_calls_.DropAll();  // while the endpoint is whole
   const std::unique_ptr<transport::Endpoint> ending = std::move(endpoint_);
   EndSoon();
 }

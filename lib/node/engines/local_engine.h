@@ -6,8 +6,8 @@
 //
 // The endpoint runs no callback inside the call that took it, so its reports go to the node at
 // once. Only these wait for a task of their own: the answer to a pin, which the endpoint must not
-// have inside Pin; the end of draining, after which the machine may be dropped; and all that ends
-// with the endpoint.
+// have inside Pin; calls of peers beyond the first of a task (peer_calls.h); the end of draining,
+// after which the machine may be dropped; and all that ends with the endpoint.
 //
 // Callbacks and handlers run inside the endpoint, so none of them may Close or drop the engine.
 // Thread rule: the node's control loop.
@@ -24,7 +24,6 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "lib/base/answers.h"
-#include "lib/base/containers/intrusive_list.h"
 #include "lib/base/event_loop.h"
 #include "lib/base/handle.h"
 #include "lib/base/lifetime.h"
@@ -32,6 +31,7 @@
 #include "lib/node/engines/engine_calls.h"
 #include "lib/node/engines/engine_pulls.h"
 #include "lib/node/engines/open_endpoint.h"
+#include "lib/node/engines/peer_calls.h"
 #include "lib/transport/endpoint.h"
 
 namespace tokamak::node {
@@ -74,25 +74,6 @@ class LocalEngine final : public Engine, private transport::Source, private Engi
   class PullSink;
   class Inside;  // while the endpoint runs one of our callbacks
 
-  // The node's work on a peer's call, which StopServing can drop before the endpoint does.
-  class Work final : public base::Handle {
-   public:
-    Work(LocalEngine& engine, base::Pending work) : engine_(engine), work_(std::move(work)) {
-      engine_.works_.PushBack(this);
-    }
-    ~Work() override {
-      if (work_ != nullptr) engine_.works_.Remove(this);
-    }
-    // Hands out the work. Taken off the list before.
-    base::Pending Take() { return std::move(work_); }
-
-    base::Link<Work> link;
-
-   private:
-    LocalEngine& engine_;
-    base::Pending work_;  // null: dropped, and not on the list
-  };
-
   // A pin that a peer's transfer asks for.
   struct AskedPin {
     PinCallback done;
@@ -109,10 +90,8 @@ class LocalEngine final : public Engine, private transport::Source, private Engi
   [[nodiscard]] base::Pending Send(const EngineCalls::Request& request) override;
   [[nodiscard]] bool Cancel(uint64_t call, base::Pending sent) override;
 
-  base::Pending HandleCalled(absl::Span<const uint8_t> request, transport::Reply reply);
   void AnswerPin(transport::PinId pin, const absl::StatusOr<transport::PinnedObject>& object);
   void AnswerDrains();
-  void DropWork();
   void EndSoon();
   void End();
 
@@ -124,7 +103,7 @@ class LocalEngine final : public Engine, private transport::Source, private Engi
   EngineCalls calls_;
   absl::flat_hash_map<transport::PinId, AskedPin> pins_;  // never visited in its own order
   base::Answers pin_answers_;
-  base::IntrusiveList<Work, &Work::link> works_;
+  PeerCalls peer_calls_;
   std::vector<std::function<void()>> draining_;
   size_t drained_ = 0;  // of these, whose answer is due
   base::Timer drain_answers_;

@@ -1,6 +1,8 @@
-// CopyBudget is the number of bytes that one task may still copy (base::kMaxCopyPerTask).
+// CopyBudget is the number of bytes that one task may still copy (base::kMaxCopyPerTask), and how
+// many calls of peers it has handed out.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -11,12 +13,14 @@ namespace tokamak::transport {
 
 struct CopyBudget {
   size_t left = base::kMaxCopyPerTask;
+  uint32_t calls = 0;
   bool Covers(size_t size) const { return size <= left; }
+  void Charge(size_t size) { left -= std::min(size, left); }
 };
 
 inline void CopyWithin(CopyBudget& budget, base::EventLoop& loop, uint8_t* to, const uint8_t* from, size_t size) {
   base::Copy(loop, to, from, size);
-  budget.left -= size < budget.left ? size : budget.left;
+  budget.Charge(size);
 }
 
 }  // namespace tokamak::transport
