@@ -77,8 +77,8 @@ class Reader final {
     return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
 
-  // Reads a count of items that take at least `least_size` bytes each. Fails beyond `limit`, or if
-  // so many cannot be there, so that no decoder reserves memory for a false count.
+  // Reads a count of items that take at least `least_size` bytes each. Fails beyond `limit`, or
+  // if fewer bytes are left than they would take: no decoder reserves memory for a false count.
   uint32_t Count(size_t limit, size_t least_size) {
     const uint32_t count = Integer<uint32_t>();
     if (count <= limit && uint64_t{count} * least_size <= rest_.size()) return count;

@@ -73,8 +73,8 @@ class Handshake final {
     CipherSuite suite = CipherSuite::kAesGcm;
     absl::Span<const uint8_t> prologue;  // ConnectionFacts::Prologue
     const ClusterSecret* secret = nullptr;
-    absl::Span<const uint8_t>
-        random;  // 32 bytes that nobody can guess, for this handshake alone; the caller wipes them
+    // 32 bytes that nobody can guess, for this handshake alone. The caller wipes them.
+    absl::Span<const uint8_t> random;
     absl::Span<const uint8_t> payload;  // for the peer, at most kMaxHandshakePayload bytes
   };
 

@@ -51,7 +51,7 @@ class NoiseHandshake final {
   // another secret or prologue, a changed message, our own key, or a shared secret of zeros.
   absl::StatusOr<std::vector<uint8_t>> Read(absl::Span<const uint8_t> message);
 
-  // True if both messages have been exchanged, and were right.
+  // True if both messages have been exchanged and were right, until Split.
   bool complete() const { return written_ && read_ && state_; }
 
   // Returns the hash of the facts and the messages so far. When complete(), it is equal on both

@@ -3,7 +3,6 @@
 #include <memory>
 
 #include "lib/node/calls/call_router.h"
-#include "lib/node/engines/engine.h"
 
 namespace tokamak::node {
 
@@ -24,8 +23,10 @@ base::Pending PeerCalls::Take(absl::Span<const uint8_t> request, transport::Repl
     call->Enter(&at_work_);
     return call;
   }
-  if (waiting.size() >= (own ? kMaxOwnReports : kMaxReportsWaiting)) return nullptr;  // a reply that is dropped refuses
+  Places& places = own ? own_places_ : places_;
+  if (!places.MayTake(reply.peer())) return nullptr;  // a reply that is dropped refuses
   auto call = std::make_unique<OneCall>();
+  call->place = places.Take(reply.peer());
   call->request.assign(request.begin(), request.end());
   call->reply = std::move(reply);
   call->Enter(&waiting);
@@ -45,6 +46,7 @@ uint32_t PeerCalls::Run(Calls& waiting, uint32_t most) {
   for (; ran < most && !waiting.empty(); ++ran) {
     OneCall& call = *waiting.first();
     call.Enter(nullptr);
+    call.place = Places::Claim();
     const base::Lifetime::Watch dropped = call.lifetime.Watched();
     const std::vector<uint8_t> request = std::move(call.request);
     base::Pending work = handler_(request, std::move(call.reply));
@@ -60,6 +62,7 @@ void PeerCalls::DropAll() {
     while (!calls->empty()) {
       OneCall& call = *calls->first();
       call.Enter(nullptr);
+      call.place = Places::Claim();
       const base::Pending work = std::move(call.work);
       const transport::Reply refused = std::move(call.reply);
     }

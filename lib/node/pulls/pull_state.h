@@ -13,7 +13,7 @@
 //   queued:       the holders are busy with other pulls of ours
 //   refreshing:   a holder's address is unknown or outdated
 //   registering:  all bytes are here; the directory has not answered
-//   vouching:     the directory still has not, and the holder is asked to vouch for the copy
+//   vouching:     the directory has not answered yet, and the holder is asked to vouch for the copy
 //   unvouched:    the holder does not: only the directory's answer helps
 #pragma once
 

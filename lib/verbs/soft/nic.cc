@@ -158,7 +158,7 @@ void Nic::Transmit() {
       return;
     }
     // No packets are made that the port would not take: answers due meanwhile could not pass them,
-    // and after a loss they are in vain.
+    // and after a loss they would be made again.
     const size_t room = port_->room();
     if (room == 0) {
       port_busy_ = true;
