@@ -13,17 +13,10 @@
 namespace tokamak::security {
 namespace {
 
-void AppendEnd(const QueuePairFacts::End& end, base::Writer* writer) {
-  writer->Bytes(end.address);
-  writer->Integer(end.queue_pair);
-}
-
 Proof ProofOf(const Key& key, const QueuePairFacts& facts) {
   base::Writer writer;
   writer.Integer(facts.queue);
   writer.Integer(facts.attempt);
-  AppendEnd(facts.initiator, &writer);
-  AppendEnd(facts.responder, &writer);
   writer.Bytes(facts.hello);
   const Key whole = HmacSha256(key.bytes(), {writer.bytes()});
   Proof proof{};

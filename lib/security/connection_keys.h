@@ -1,10 +1,14 @@
 // ConnectionKeys has the further keys of one connection: those by which its bulk queue pairs and
 // rails prove that they belong to it, and those of messages that are sealed on them.
 //
-// A proof is an HMAC-SHA256 (RFC 2104), cut to 16 bytes, of everything that is known of the queue
-// pair, under a key for each direction. So it is of no use to who overhears it: it fits no other
-// queue pair, cannot be sent back, and is taken once, since `attempt` has to grow. All keys are
-// expanded (HKDF, RFC 5869, section 2.3) from one that the handshake exports, with labels.
+// A proof is an HMAC-SHA256 (RFC 2104), cut to 16 bytes, of the queue pair's hello, under a key for
+// each direction. So it is of no use to who overhears it: it fits no other queue pair, cannot be
+// sent back, and is taken once, since `attempt` has to grow. All keys are expanded (HKDF, RFC 5869,
+// section 2.3) from one that the handshake exports, with labels.
+//
+// Numbers and addresses are not in it: the prover does not know the peer's yet. Who is on the path
+// between both can have the queue pair end at himself, and gets no more from it than from the path:
+// the keys of memory travel in sealed messages.
 //
 // Law: `attempt` is never used twice by one side for one queue; the transport counts it. One owner,
 // one thread. Keys are wiped with the object.
@@ -28,20 +32,11 @@ namespace tokamak::security {
 constexpr size_t kProofSize = 16;  // bytes: beside a hello of 40 it fits into the 56 of IP connection management
 using Proof = std::array<uint8_t, kProofSize>;
 
-// A further queue pair of a connection. Initiator and responder are those of the control queue
-// pair's connection, whoever asks for this one.
+// A further queue pair of a connection.
 struct QueuePairFacts {
-  // One end. The bytes it looks at have to live until the call has returned.
-  struct End {
-    absl::Span<const uint8_t> address;
-    uint32_t queue_pair = 0;  // 0: not known yet to the one that proves
-  };
-
-  uint8_t queue = 0;     // its number in the connection, from 1
-  uint32_t attempt = 0;  // of connecting this queue, from 1
-  End initiator;
-  End responder;
-  absl::Span<const uint8_t> hello;  // the prover's, without its proof
+  uint8_t queue = 0;                // its number in the connection, from 1
+  uint32_t attempt = 0;             // of connecting this queue, from 1
+  absl::Span<const uint8_t> hello;  // the prover's, with zeros for the proof
 };
 
 class ConnectionKeys final {

@@ -62,6 +62,9 @@ absl::StatusOr<EndpointOptions> CheckOptions(const EndpointOptions& options, abs
                                                      ", possible are ", range.least, " to ", range.most));
     }
   }
+  if (options.security.secrets != nullptr && options.security.draw == nullptr) {
+    return absl::InvalidArgumentError("transport option security: secrets without a source of random bytes");
+  }
   EndpointOptions checked = options;
   for (const Rail& rail : rails) {
     const verbs::Limits& limits = rail.device.limits();

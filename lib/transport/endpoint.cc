@@ -12,6 +12,7 @@
 #include "lib/base/answers.h"
 #include "lib/base/check.h"
 #include "lib/base/log.h"
+#include "lib/security/cipher_state.h"
 #include "lib/transport/channels/bulk_queue.h"
 #include "lib/transport/channels/context.h"
 #include "lib/transport/checked_options.h"
@@ -19,6 +20,7 @@
 #include "lib/transport/memory/window_pool.h"
 #include "lib/transport/messages/message.h"
 #include "lib/transport/outbound.h"
+#include "lib/transport/peer_handshake.h"
 
 namespace tokamak::transport {
 namespace {
@@ -36,6 +38,9 @@ constexpr size_t kMaxPaths = 4096;
 constexpr uint64_t kAdaptiveStream = 1;  // random stream
 
 constexpr base::Duration kDrainStep = base::Milliseconds(1);
+
+constexpr char kAnew[] = "the peer has begun anew";
+constexpr char kTooManyConnections[] = "too many connections";
 
 class EndpointImpl final : public Endpoint, private Outbound::Keeper, private Inbound::Keeper {
  public:
@@ -142,7 +147,16 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
     return refused_calls_.Add([done = std::move(done), refusal] { done(refusal); });
   }
 
-  uint32_t max_call_size() const override { return context_.options.slot_size - static_cast<uint32_t>(kHeaderSize); }
+  uint32_t max_call_size() const override {
+    const size_t sealing = context_.options.security.secrets == nullptr ? 0 : security::kTagSize;
+    return context_.options.slot_size - static_cast<uint32_t>(kHeaderSize + sealing);
+  }
+
+  void SetSecrets(std::shared_ptr<const security::ClusterSecrets> secrets) override {
+    CHECK(secrets != nullptr && context_.options.security.secrets != nullptr) << "peers are authenticated, or not";
+    context_.options.security.secrets = std::move(secrets);
+  }
+
   void Drain(std::function<void()> done) override {
     context_.leaving = true;
     draining_.push_back(std::move(done));
@@ -258,12 +272,45 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
       return Conclude(*request,
                       known ? it->second->Accept(*request, *theirs) : absl::UnavailableError("no such connection"));
     }
-    if (it != inbound_.end()) SendAway(it, "the peer has begun anew");  // of an earlier life of the peer
-    if (!MakeRoomFor(key.ip)) return Reject(*request, absl::ResourceExhaustedError("too many connections"));
-    auto made = Inbound::Create(context_, *this, request->peer(), *theirs);
-    if (!made.ok()) return Reject(*request, made.status());
-    it = inbound_.emplace(key, *std::move(made)).first;
-    Conclude(*request, it->second->Accept(*request, *theirs));
+    const security::ClusterSecret* secret = nullptr;
+    if (absl::Status s = PeerHandshake::FindSecret(context_.options.security, *theirs, &secret); !s.ok()) {
+      return Reject(*request, s);
+    }
+    if (secret != nullptr) return OnNewcomer(key, *request, *theirs);
+    if (it != inbound_.end()) SendAway(inbound_, it, kAnew);  // of an earlier life of the peer
+    if (!MakeRoomFor(key.ip)) return Reject(*request, absl::ResourceExhaustedError(kTooManyConnections));
+    if (Inbound* made = Make(inbound_, key, *request, *theirs); made != nullptr) {
+      made->Admit();
+      Conclude(*request, made->Accept(*request, *theirs));
+    }
+  }
+
+  // A peer that has yet to prove itself: nothing of what others have gives way to it.
+  void OnNewcomer(const InboundKey& key, verbs::ConnectionRequest& request, const Hello& theirs) {
+    if (auto it = newcomers_.find(key); it != newcomers_.end()) SendAway(newcomers_, it, kAnew);
+    MakeRoomForNewcomer(key.ip);
+    Inbound* made = Make(newcomers_, key, request, theirs);
+    if (made != nullptr) Conclude(request, made->Accept(request, theirs));
+  }
+
+  absl::Status OnUp(Inbound& inbound) override {
+    const InboundKey key{inbound.token(), inbound.peer().ip};
+    const auto it = newcomers_.find(key);
+    if (it == newcomers_.end() || it->second.get() != &inbound) return absl::OkStatus();
+    if (auto old = inbound_.find(key); old != inbound_.end()) SendAway(inbound_, old, kAnew);
+    if (!MakeRoomFor(key.ip)) return absl::ResourceExhaustedError(kTooManyConnections);
+    inbound.Admit();
+    inbound_.emplace(key, std::move(it->second));
+    newcomers_.erase(it);
+    return absl::OkStatus();
+  }
+
+  // Returns null if the device has no room for it: the peer is refused.
+  Inbound* Make(InboundMap& where, const InboundKey& key, verbs::ConnectionRequest& request, const Hello& theirs) {
+    auto made = Inbound::Create(context_, *this, request.peer(), theirs);
+    if (made.ok()) return where.emplace(key, *std::move(made)).first->second.get();
+    Reject(request, made.status());
+    return nullptr;
   }
 
   // Finds the connection by its token, a secret of its two ends.
@@ -273,10 +320,10 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
     Conclude(request, known ? it->second->Accept(request, theirs) : absl::UnavailableError("no such connection"));
   }
 
-  void SendAway(InboundMap::iterator which, const char* why) {
+  void SendAway(InboundMap& where, InboundMap::iterator which, const char* why) {
     which->second->connection().Break(absl::UnavailableError(why));
     leaving_inbound_.push_back(std::move(which->second));
-    inbound_.erase(which);
+    where.erase(which);
   }
 
   // Returns false if `peer` may have no further connection. Its earlier lives' may linger, as idle
@@ -285,14 +332,29 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
   bool MakeRoomFor(const PeerShares::Ip& peer) {
     if (inbound_.size() >= kMaxInbound) return false;
     if (context_.shares.ConnectionsOf(peer) < kMaxInboundOfPeer) return true;
-    auto oldest = inbound_.end();
-    for (auto it = inbound_.begin(); it != inbound_.end(); ++it) {
-      if (it->first.ip != peer || !it->second->idle()) continue;
-      if (oldest == inbound_.end() || it->second->asked_at() < oldest->second->asked_at()) oldest = it;
-    }
+    const auto oldest = Oldest(inbound_, [&](const auto& one) { return one.first.ip == peer && one.second->idle(); });
     if (oldest == inbound_.end()) return false;
-    SendAway(oldest, "the peer has a new connection instead");
+    SendAway(inbound_, oldest, "the peer has a new connection instead");
     return true;
+  }
+
+  void MakeRoomForNewcomer(const PeerShares::Ip& peer) {
+    const auto of_peer = [&peer](const auto& one) { return one.first.ip == peer; };
+    const bool many = std::count_if(newcomers_.begin(), newcomers_.end(), of_peer) >= kMaxNewcomersOfPeer;
+    if (!many && newcomers_.size() < kMaxNewcomers) return;
+    ++context_.counters.newcomers_dropped;
+    SendAway(newcomers_, Oldest(newcomers_, [&](const auto& one) { return !many || of_peer(one); }),
+             "others wait to prove themselves");
+  }
+
+  template <typename Condition>
+  static InboundMap::iterator Oldest(InboundMap& where, Condition may_go) {
+    auto oldest = where.end();
+    for (auto it = where.begin(); it != where.end(); ++it) {
+      if (!may_go(*it)) continue;
+      if (oldest == where.end() || it->second->asked_at() < oldest->second->asked_at()) oldest = it;
+    }
+    return oldest;
   }
 
   void Conclude(verbs::ConnectionRequest& request, const absl::Status& accepted) {
@@ -305,13 +367,12 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
 
   // Refuses with our hello, which shows the mismatch.
   void Reject(verbs::ConnectionRequest& request, const absl::Status& why) {
-    const base::Time now = context_.loop.Now();
-    if (!refusal_logged_.has_value() || now - *refusal_logged_ >= base::Seconds(1)) {
-      LOG(WARNING) << "refused a connection of " << request.peer().ToString() << ": " << why;
-      refusal_logged_ = now;
-    }
+    context_.refusals.Log(context_.loop.Now(), request.peer(), why);
     if (why.code() == absl::StatusCode::kFailedPrecondition) ++context_.counters.protocol_errors;
     Hello ours;
+    ours.reads_served = 1;
+    ours.max_transfers = ours.max_calls = 1;
+    PeerHandshake::Offer(context_.options.security, &ours);
     ours.slot_size = context_.options.slot_size;
     ours.first_slots = context_.options.first_slots;
     ours.receive_slots = context_.options.receive_slots;
@@ -321,11 +382,14 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
   }
 
   std::unique_ptr<Inbound> TakeOut(Inbound& inbound) override {
-    auto it = inbound_.find({inbound.token(), inbound.peer().ip});
-    if (it == inbound_.end() || it->second.get() != &inbound) return TakeOutOf(leaving_inbound_, &inbound);
-    std::unique_ptr<Inbound> taken = std::move(it->second);
-    inbound_.erase(it);
-    return taken;
+    for (InboundMap* where : {&inbound_, &newcomers_}) {
+      const auto it = where->find({inbound.token(), inbound.peer().ip});
+      if (it == where->end() || it->second.get() != &inbound) continue;
+      std::unique_ptr<Inbound> taken = std::move(it->second);
+      where->erase(it);
+      return taken;
+    }
+    return TakeOutOf(leaving_inbound_, &inbound);
   }
 
   void CheckDrained() {
@@ -342,7 +406,9 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
 
   void OnDeviceEvent(uint32_t rail, const verbs::DeviceEventInfo& info) {
     for (auto& [peer, outbound] : outbound_) outbound->connection().OnDeviceEvent(rail, info);
-    for (auto& [key, inbound] : inbound_) inbound->connection().OnDeviceEvent(rail, info);
+    for (const InboundMap* where : {&inbound_, &newcomers_}) {
+      for (auto& [key, inbound] : *where) inbound->connection().OnDeviceEvent(rail, info);
+    }
   }
 
   struct Path {
@@ -353,6 +419,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
   Context context_;
   std::map<verbs::Address, std::unique_ptr<Outbound>> outbound_;
   InboundMap inbound_;
+  InboundMap newcomers_;  // whose peers have not proven themselves yet
   // Until taken out; another may have their place.
   std::vector<std::unique_ptr<Outbound>> leaving_outbound_;
   std::vector<std::unique_ptr<Inbound>> leaving_inbound_;
@@ -360,7 +427,6 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
   std::vector<std::unique_ptr<verbs::Listener>> listeners_;  // by rail
   std::vector<std::unique_ptr<verbs::DeviceWatch>> device_watches_;
   base::Answers refused_calls_;
-  std::optional<base::Time> refusal_logged_;  // of a connection: at most one line in a second
   std::vector<std::function<void()>> draining_;
   base::Timer drain_;
   uint64_t last_later_ = 0;

@@ -17,6 +17,7 @@
 #include "lib/base/event_loop.h"
 #include "lib/base/random.h"
 #include "lib/base/trace.h"
+#include "lib/security/cluster_secret.h"
 #include "lib/transport/caller.h"
 #include "lib/transport/endpoint_counters.h"
 #include "lib/transport/endpoint_options.h"
@@ -61,6 +62,10 @@ class Endpoint : public Caller {
   // As Call, but ahead of the peer's other waiting calls, in order.
   [[nodiscard]] virtual base::Pending CallFirst(const verbs::Address& peer, absl::Span<const uint8_t> request,
                                                 base::Duration deadline, CallCallback done) = 0;
+
+  // Replaces the cluster's secrets, for later connections: those that are up go on. Only where the
+  // endpoint was opened with secrets; never null.
+  virtual void SetSecrets(std::shared_ptr<const security::ClusterSecrets> secrets) = 0;
 
   // Refuses further transfers of peers (kUnavailable), and runs `done` in a task of its own once
   // nothing is served and everything sent has arrived: dropping the endpoint then loses no

@@ -22,6 +22,9 @@ struct EndpointCounters {
   base::Counter connections_opened, connections_lost;
   base::Counter requesters_gone;     // gave up before our answer to their connection request
   base::Counter protocol_errors;     // of peers; the connection is closed
+  base::Counter peers_proven;        // by handshakes
+  base::Counter peers_refused;       // connections of who does not prove that it belongs to the cluster
+  base::Counter newcomers_dropped;   // gave way to others before they had proven themselves
   base::Counter bulk_connected;      // bulk queue pairs of a primary rail
   base::Counter bulk_rested;         // of these, given back when idle
   base::Counter rails_joined;        // secondary rails

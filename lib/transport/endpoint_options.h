@@ -5,6 +5,7 @@
 
 #include "lib/base/time.h"
 #include "lib/transport/limits.h"
+#include "lib/transport/peer_security.h"
 #include "lib/transport/policy/policy.h"
 #include "lib/verbs/time_codes.h"
 #include "lib/verbs/verbs.h"
@@ -31,6 +32,7 @@ struct EndpointOptions {
   // where repeating is dangerous (Limits::repeats_may_fail).
   bool measures_ack_timeout = false;
   uint32_t trace_node = 0;  // TraceEvent::node
+  PeerSecurity security;
 };
 
 // 4.096 us x 2^16: no rounding makes it longer.

@@ -27,6 +27,10 @@ absl::StatusOr<std::unique_ptr<Inbound>> Inbound::Create(Context& context, Keepe
   return inbound;
 }
 
+void Inbound::OnUp() {
+  if (absl::Status s = keeper_.OnUp(*this); !s.ok()) connection_->Break(s);
+}
+
 absl::Status Inbound::OnMessage(const Message& message, CopyBudget& budget) {
   const Header& header = message.header;
   switch (header.kind) {
@@ -66,11 +70,11 @@ absl::Status Inbound::OnTransfer(const Header& header) {
     Refuse(header, absl::ResourceExhaustedError(kTooMany));
     return absl::OkStatus();
   }
-  if (membership_.share().serves >= PeerShares::PartOf(most)) {
+  if (membership_->share().serves >= PeerShares::PartOf(most)) {
     Refuse(header, absl::ResourceExhaustedError(kTooManyOfPeer));
     return absl::OkStatus();
   }
-  Serve* serve = serves_.Claim(context_, *this, membership_.share(), header);
+  Serve* serve = serves_.Claim(context_, *this, membership_->share(), header);
   serves_.Bind(header.transfer, serve);
   connection_->Watch();
   serve->Start();

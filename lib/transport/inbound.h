@@ -23,6 +23,9 @@ class Inbound final : public PeerConnection::User, public Serve::Host {
     virtual ~Keeper() = default;
     // Hands out a connection that is over, to be dropped.
     virtual std::unique_ptr<Inbound> TakeOut(Inbound& inbound) = 0;
+    // The connection is up: where peers are authenticated, this one has proven itself. Errors:
+    // there is no room for it; it ends.
+    virtual absl::Status OnUp(Inbound& inbound) = 0;
   };
 
   // `theirs`: hello of the first queue pair.
@@ -47,8 +50,12 @@ class Inbound final : public PeerConnection::User, public Serve::Host {
   PeerConnection& connection() override { return *connection_; }
   void Forget(Serve* serve, uint64_t number) override;
 
+  // From the moment on that its peer may have a part in what is shared: at once, or once it has
+  // proven itself.
+  void Admit() { membership_.emplace(context_.shares, peer_.ip); }
+
   // PeerConnection::User
-  void OnUp() override {}
+  void OnUp() override;
   absl::Status OnMessage(const Message& message, CopyBudget& budget) override;
   absl::Status OnNote(const Note& note) override;
   void OnRails(absl::Span<const verbs::Address>) override {}
@@ -60,12 +67,7 @@ class Inbound final : public PeerConnection::User, public Serve::Host {
 
  private:
   Inbound(Context& context, Keeper& keeper, const verbs::Address& peer, uint64_t token)
-      : context_(context),
-        keeper_(keeper),
-        peer_(peer),
-        token_(token),
-        asked_at_(context.loop.Now()),
-        membership_(context.shares, peer.ip) {}
+      : context_(context), keeper_(keeper), peer_(peer), token_(token), asked_at_(context.loop.Now()) {}
   bool HasShapeOf(const Hello& theirs) const {
     return !connection_->broken() && theirs.bulk_queue_pairs == connection_->bulk().shape().each &&
            theirs.primary == connection_->bulk().shape().primary;
@@ -80,7 +82,7 @@ class Inbound final : public PeerConnection::User, public Serve::Host {
   const verbs::Address peer_;
   const uint64_t token_;
   base::Time asked_at_;
-  PeerShares::Membership membership_;  // outlives the serves that it counts
+  std::optional<PeerShares::Membership> membership_;  // from Admit on; outlives the serves that it counts
   uint64_t last_number_ = 0;
   base::NumberedTable<Serve> serves_;
   std::optional<IncomingCalls> calls_;          // from Create on

@@ -29,6 +29,12 @@ constexpr base::Duration kRejoinInterval = base::Seconds(5);
 // One per engine of the peer. Beyond, an idle one gives way.
 constexpr uint32_t kMaxInboundOfPeer = 128;
 
+// Connections of peers that have not proven themselves yet, and of these from one address. Beyond,
+// the oldest, of that address or of all, gives way: an honest peer is through in a few round trips.
+constexpr uint32_t kMaxNewcomers = 256;
+constexpr uint32_t kMaxNewcomersOfPeer = 64;
+static_assert(kMaxNewcomersOfPeer * kPeerPart <= kMaxNewcomers, "no address has them all");
+
 // Calls of one connection answered at once.
 constexpr uint32_t kMaxCallsServed = 256;
 

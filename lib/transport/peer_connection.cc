@@ -1,6 +1,7 @@
 #include "lib/transport/peer_connection.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,16 +19,27 @@ absl::Status WithPeer(const verbs::Address& peer, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(peer.ToString(), ": ", status.message()));
 }
 
-// Recognizes a peer of another version by its refusal.
-absl::Status ReasonOf(const verbs::ConnectionEvent& event) {
+// Recognizes a peer of another version, or with another cluster secret, by its refusal.
+absl::Status ReasonOf(const verbs::ConnectionEvent& event, const PeerSecurity& security) {
   if (event.kind == verbs::ConnectionEvent::Kind::kUnreachable) {
     return absl::UnavailableError(absl::StrCat("not reachable: ", event.status.message()));
   }
   if (IsHello(event.private_data)) {
-    const absl::Status theirs = DecodeHello(event.private_data).status();
-    if (theirs.code() == absl::StatusCode::kFailedPrecondition) return theirs;
+    const auto theirs = DecodeHello(event.private_data);
+    if (theirs.status().code() == absl::StatusCode::kFailedPrecondition) return theirs.status();
+    const security::ClusterSecret* ours = nullptr;
+    if (theirs.ok()) {
+      if (absl::Status s = PeerHandshake::FindSecret(security, *theirs, &ours); !s.ok()) return s;
+    }
   }
   return absl::UnavailableError(absl::StrCat("the peer refused the connection: ", event.status.message()));
+}
+
+// `bytes` has to live as long as they are used.
+security::QueuePairFacts FactsOf(Hello hello, std::array<uint8_t, kHelloSize>* bytes) {
+  hello.proof = {};
+  EncodeHello(hello, absl::MakeSpan(*bytes));
+  return {hello.queue, hello.attempt, *bytes};
 }
 
 absl::Status CheckKeys(const RailKeys& further, const BulkChannel::Shape& shape) {
@@ -75,7 +87,7 @@ absl::Status PeerConnection::Open(Side side, const BulkChannel::Shape& shape) {
   return absl::OkStatus();
 }
 
-Hello PeerConnection::MyHello(uint32_t queue) const {
+Hello PeerConnection::MyHello(uint32_t queue, const Hello* asked) {
   const EndpointOptions& options = context_.options;
   const BulkChannel::Shape& shape = bulk_->shape();
   const uint32_t rail = queue == 0 ? shape.primary : bulk_->RailOfQueue(queue - 1);
@@ -92,7 +104,23 @@ Hello PeerConnection::MyHello(uint32_t queue) const {
   hello.max_transfers = PeerShares::PartOf(options.max_transfers);
   hello.max_calls = kMaxCallsServed;
   hello.token = token_;
+  if (queue == 0) {
+    secrets_ = context_.options.security.secrets;
+    asked == nullptr ? PeerHandshake::Offer(context_.options.security, &hello)
+                     : PeerHandshake::Answer(context_.options.security, *asked, &hello);
+    my_hello_ = hello;
+  } else if (keys_.has_value()) {
+    hello.attempt = asked == nullptr ? ++attempts_[queue - 1] : asked->attempt;
+    std::array<uint8_t, kHelloSize> bytes;
+    hello.proof = keys_->Prove(FactsOf(hello, &bytes));
+  }
   return hello;
+}
+
+absl::Status PeerConnection::CheckProof(const Hello& theirs) {
+  if (!keys_.has_value()) return absl::OkStatus();
+  std::array<uint8_t, kHelloSize> bytes;
+  return keys_->Check(FactsOf(theirs, &bytes), theirs.proof);
 }
 
 absl::Status PeerConnection::Connect() { return links_->Connect(peer_); }
@@ -100,6 +128,7 @@ absl::Status PeerConnection::Connect() { return links_->Connect(peer_); }
 absl::Status PeerConnection::Accept(verbs::ConnectionRequest& request, const Hello& theirs) {
   CHECK(!broken() && theirs.bulk_queue_pairs == bulk_->shape().each);
   if (theirs.queue == 0) return links_->Accept(request, theirs);
+  if (absl::Status s = CheckProof(theirs); !s.ok()) return s;
   const uint32_t rail = bulk_->RailOfQueue(theirs.queue - 1u);
   if (rail == primary()) return home_->Accept(request, theirs);
   SecondaryRail* secondary = rails_->Find(rail);
@@ -112,13 +141,57 @@ void PeerConnection::OnPeerHello(const Hello& theirs) {
   if (bulk_->side() == Side::kPuller) bulk_->LimitRails(theirs.rails);
 }
 
-void PeerConnection::OnLinksUp(uint32_t path_mtu) {
+void PeerConnection::OnLinksUp(const RailLinks::Path& path) {
   if (broken()) return;
+  deadline_.Cancel();
+  bulk_->LimitPackets(path.mtu);
+  if (my_hello_.secret == security::SecretId()) {
+    confirmed_ = true;
+    ComeUp();
+  } else if (absl::Status s = BeginHandshake(path.peer_queue_pair); !s.ok()) {
+    Break(s);
+  }
+  PassEarly();
+}
+
+// The hellos agree on whether there is one, and on the secret.
+absl::Status PeerConnection::BeginHandshake(uint32_t peer_queue_pair) {
+  state_ = State::kProving;
+  const auto secret = secrets_->Find(my_hello_.secret);
+  CHECK(secret.ok()) << secret.status();
+  const bool asks = bulk_->side() == Side::kPuller;
+  // The network knows both numbers or none.
+  const uint32_t number = peer_queue_pair == 0 ? 0 : control_->queue_pair().number();
+  const verbs::Address own = asks ? context_.rails[primary()].device.address() : context_.services[primary()];
+  const PeerHandshake::End mine{own, number, my_hello_}, theirs{peer_, peer_queue_pair, peer_hello_};
+  PeerHandshake::User& user = *this;
+  handshake_.emplace(context_, *control_, asks ? security::Role::kInitiator : security::Role::kResponder,
+                     asks ? mine : theirs, asks ? theirs : mine, **secret, user);
+  return handshake_->Start();
+}
+
+void PeerConnection::OnProven(security::SecuredConnection secured) {
+  handshake_.reset();
+  ++context_.counters.peers_proven;
+  keys_.emplace(std::move(secured.keys));
+  const bool asks = bulk_->side() == Side::kPuller;
+  if (asks) attempts_.resize(bulk_->shape().rails * bulk_->shape().each);
+  if (asks ? peer_hello_.seals : my_hello_.seals) control_->Seal(std::move(secured.channel));
+  ComeUp();
+  if (!asks) Send({});  // the puller may connect bulk queue pairs now
+}
+
+void PeerConnection::OnRefused(const absl::Status& why) {
+  handshake_.reset();
+  ++context_.counters.peers_refused;
+  context_.refusals.Log(context_.loop.Now(), peer_, why);
+  Break(absl::UnavailableError(absl::StrCat("the handshake failed: ", why.message())));
+}
+
+void PeerConnection::ComeUp() {
   PeerWatch::User& watch_user = *this;
   state_ = State::kUp;
-  deadline_.Cancel();
   control_->Enable();
-  bulk_->LimitPackets(path_mtu);
   ++context_.counters.connections_opened;
   context_.Record(base::TraceKind::kConnection, static_cast<uint32_t>(ConnectionStep::kUp), links_->size());
   const bool connects = bulk_->side() == Side::kPuller;
@@ -132,7 +205,6 @@ void PeerConnection::OnLinksUp(uint32_t path_mtu) {
     Send(header, EncodeRails(absl::MakeConstSpan(context_.services).subspan(0, bulk_->shape().rails)));
   }
   user_.OnUp();
-  PassEarly();
 }
 
 void PeerConnection::PassEarly() {
@@ -145,7 +217,13 @@ void PeerConnection::OnBulkUp() {
 }
 
 void PeerConnection::OnLinkLost(const verbs::ConnectionEvent& event) {
-  if (event.kind != verbs::ConnectionEvent::Kind::kDisconnected) return Break(ReasonOf(event));
+  if (event.kind != verbs::ConnectionEvent::Kind::kDisconnected) {
+    return Break(ReasonOf(event, context_.options.security));
+  }
+  if (state_ == State::kProving) {
+    return OnRefused(absl::UnavailableError(
+        "the peer ended it: it has another cluster secret, or somebody between us changes what is said"));
+  }
   if (leaving_.ok()) {
     leaving_ = absl::UnavailableError(absl::StrCat("disconnected: ", event.status.message()));
     for (uint32_t rail = 0; rail < bulk_->shape().rails; ++rail) left_by_[rail] = context_.completions[rail]->ahead();
@@ -154,6 +232,7 @@ void PeerConnection::OnLinkLost(const verbs::ConnectionEvent& event) {
 }
 
 void PeerConnection::OnBadHello(const absl::Status& status) {
+  if (my_hello_.secret != security::SecretId() && !keys_.has_value()) return OnRefused(status);
   absl::IsInvalidArgument(status) ? BreakForViolation(status) : Break(status);
 }
 
@@ -241,10 +320,14 @@ void PeerConnection::OnCompletion(const verbs::Completion& completion, CopyBudge
   if (broken()) return;
   const RequestId id = RequestId::Unpack(completion.id);
   if (id.queue > 0 && !bulk_->Has(id.queue - 1u)) return;
-  const bool early = state_ == State::kConnecting && bulk_->side() == Side::kPuller && id.queue == 0 && id.receive;
+  const bool proves = my_hello_.secret != security::SecretId();
+  const bool early =
+      state_ == State::kConnecting && (bulk_->side() == Side::kPuller || proves) && id.queue == 0 && id.receive;
   if (early && completion.status == verbs::CompletionStatus::kSuccess) return early_.push_back(completion);
   if (completion.status != verbs::CompletionStatus::kSuccess) {
     HandleError(id, completion);
+  } else if (id.receive && state_ == State::kProving && id.queue == 0) {
+    handshake_->OnMessage(id.entry, completion.byte_count);
   } else if (id.receive) {
     const absl::Status s = id.queue == 0 ? HandleReceive(id, completion, budget) : HandleNote(id, completion);
     if (!s.ok()) BreakForViolation(s);
@@ -261,6 +344,7 @@ absl::Status PeerConnection::HandleReceive(const RequestId& id, const verbs::Com
   auto message = control_->OnReceived(id.entry, completion.byte_count);
   if (!message.ok()) return message.status();
   heard_ = true;
+  if (!std::exchange(confirmed_, true)) home_->OnMayJoin();
   const absl::Status s = HandleMessage(*message, budget);
   control_->Release(id.entry);
   return s;
@@ -360,6 +444,7 @@ void PeerConnection::Break(absl::Status status) {
   reason_ = WithPeer(peer_, status);
   LOG(DEBUG) << "a connection " << (bulk_->side() == Side::kPuller ? "to " : "of ") << reason_;
   deadline_.Cancel();
+  handshake_.reset();
   watch_.reset();
   work_ = context_.loop.Post([this] {
     TearDown();
@@ -375,6 +460,7 @@ void PeerConnection::BreakForViolation(const absl::Status& status) {
 }
 
 void PeerConnection::TearDown() {
+  handshake_.reset();
   watch_.reset();
   if (rails_.has_value()) rails_->DropLinks();
   if (home_.has_value()) home_->DropLinks();

@@ -1,7 +1,8 @@
 // PeerConnection joins two endpoints: a control channel, a bulk channel and the connection
 // manager's part. It knows nothing of transfers: messages go to its User.
 //
-// It is up with the control queue pair; the others follow with the first large transfer
+// It is up with the control queue pair, where peers are authenticated after the handshake; the
+// other queue pairs follow with the first large transfer
 // (primary_rail.h, secondary_rail.h, hello.h). A turn runs after a batch of completions
 // (shared_completions.h) or when there is something to send: receives are posted again, credits
 // returned, waiting messages sent.
@@ -27,6 +28,7 @@
 #include "lib/transport/messages/message.h"
 #include "lib/transport/messages/rail_messages.h"
 #include "lib/transport/messages/request_id.h"
+#include "lib/transport/peer_handshake.h"
 #include "lib/transport/rails/peer_watch.h"
 #include "lib/transport/rails/primary_rail.h"
 #include "lib/transport/rails/rail_links.h"
@@ -37,6 +39,7 @@ namespace tokamak::transport {
 
 class PeerConnection final : private RailLinks::User,
                              private PrimaryRail::Host,
+                             private PeerHandshake::User,
                              private PeerWatch::User,
                              private SharedCompletions::User {
  public:
@@ -107,7 +110,7 @@ class PeerConnection final : private RailLinks::User,
   bool leaving() const { return !leaving_.ok() || broken(); }
 
  private:
-  enum class State { kConnecting, kUp, kBroken };
+  enum class State { kConnecting, kProving, kUp, kBroken };
 
   PeerConnection(Context& context, const verbs::Address& peer, uint64_t token, PeerConnection::User& user)
       : context_(context), peer_(peer), token_(token), user_(user) {}
@@ -115,24 +118,34 @@ class PeerConnection final : private RailLinks::User,
   uint32_t primary() const { return bulk_->shape().primary; }
 
   // RailLinks::User
-  Hello MyHello(uint32_t queue) const override;
+  Hello MyHello(uint32_t queue, const Hello* asked) override;
+  absl::Status CheckAnswer(const Hello& mine, const Hello& theirs) override {
+    return PeerHandshake::CheckAnswer(mine, theirs);
+  }
   void OnPeerHello(const Hello& theirs) override;
-  void OnLinksUp(uint32_t path_mtu) override;
+  void OnLinksUp(const RailLinks::Path& path) override;
   void OnLinkLost(const verbs::ConnectionEvent& event) override;
   void OnBadHello(const absl::Status& status) override;
   // PrimaryRail::Host
   bool bulk_wanted() const override { return user_.bulk_wanted(); }
+  bool may_join() const override { return confirmed_; }
   void OnBulkUp() override;
   void OnBulkFailed(const absl::Status& status) override { user_.OnBulkFailed(status); }
   // RailHost
   SharedCompletions::User& completions_user() override { return *this; }
   void SayDown(uint32_t rail) override;
+  absl::Status CheckProof(const Hello& theirs) override;
+  // PeerHandshake::User
+  void OnProven(security::SecuredConnection secured) override;
+  void OnRefused(const absl::Status& why) override;
   // PeerWatch::User
   bool busy() const override { return user_.busy(); }
   // SharedCompletions::User
   void OnCompletion(const verbs::Completion& completion, CopyBudget& budget) override;
   void OnTurn(CopyBudget& budget) override;
 
+  absl::Status BeginHandshake(uint32_t peer_queue_pair);
+  void ComeUp();
   void PassEarly();
   void Work();
   absl::Status HandleReceive(const RequestId& id, const verbs::Completion& completion, CopyBudget& budget);
@@ -149,7 +162,7 @@ class PeerConnection final : private RailLinks::User,
   const uint64_t token_;
   PeerConnection::User& user_;
   State state_ = State::kConnecting;
-  Hello peer_hello_;
+  Hello my_hello_, peer_hello_;                // of the control queue pair
   absl::Status leaving_;                       // reason; OK while the peer is there
   std::array<uint64_t, kMaxRails> left_by_{};  // while leaving: by rail, SharedCompletions::passed at the end
   absl::Status reason_;
@@ -161,10 +174,16 @@ class PeerConnection final : private RailLinks::User,
   std::optional<PrimaryRail> home_;
   std::optional<SecondaryRails> rails_;
 
+  std::shared_ptr<const security::ClusterSecrets> secrets_;  // as they were when the connection began
+  std::optional<PeerHandshake> handshake_;                   // while proving
+  std::optional<security::ConnectionKeys> keys_;             // where peers are authenticated
+  std::vector<uint32_t> attempts_;                           // puller: of connecting each bulk queue pair
+  bool confirmed_ = false;                                   // puller: the owner has spoken since the handshake
+
   bool heard_ = false;
 
-  // The puller's messages before the event that the connection is up, which takes another way. The
-  // peer's first credits bound them.
+  // Messages before the event that the connection is up, which takes another way: to the puller,
+  // and of a handshake. Our first credits bound them.
   std::vector<verbs::Completion> early_;
 
   base::Timer work_;                // a turn, or the end

@@ -178,6 +178,7 @@ struct ConnectionEvent {
   absl::Status status;
   absl::Span<const uint8_t> private_data;  // valid during the callback only
   uint32_t path_mtu = 0;                   // kEstablished: bytes
+  uint32_t peer_queue_pair = 0;            // kEstablished: its number, as the network says; 0: not known (iWARP)
 };
 const char* ToString(ConnectionEvent::Kind kind);
 

@@ -190,6 +190,10 @@ void AddMessages(Corpus& corpus) {
   Bytes bytes(1 + kHelloSize);
   EncodeHello(hello, absl::MakeSpan(bytes).subspan(1));
   corpus.Add("message", bytes);
+  hello.queue = 1;
+  hello.attempt = 1;
+  EncodeHello(hello, absl::MakeSpan(bytes).subspan(1));
+  corpus.Add("message", bytes);
   corpus.Add("message", {1, 7, 0, 0, 2});
 }
 

@@ -141,6 +141,8 @@ class FastDrainTest : public DrainTest {
 // More than one task of the puller may copy, and the word that the owner has left behind it.
 TEST_F(FastDrainTest, AllDataThatCameBeforeTheOwnerLeftCounts) {
   constexpr uint64_t kObjects = 12;
+  ASSERT_TRUE(
+      world_.Finish(puller_.Pull(owner_, owner_.AddObject(2'000'000), Protocol::kEager)));  // the window is wide
   const uint64_t before = owner_.source.pins_ever();
   std::vector<std::shared_ptr<Outcome>> outcomes;
   for (uint64_t i = 0; i < kObjects; ++i) {

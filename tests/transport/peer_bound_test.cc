@@ -29,8 +29,10 @@ class PeerBoundTest : public ::testing::Test {
   }
 
   std::unique_ptr<Endpoint> NewLife() {
+    EndpointOptions options = Small().endpoint;
+    options.security = SecurityUnderTest();
     auto opened = Endpoint::Open(peer_.loop, *peer_.device, *peer_.domain, *peer_.registration, peer_.source,
-                                 base::Random(++lives_ever_), world_.trace, Small().endpoint);
+                                 base::Random(++lives_ever_), world_.trace, options);
     EXPECT_TRUE(opened.ok()) << opened.status();
     return *std::move(opened);
   }

@@ -202,6 +202,12 @@ void RawPeer::Drain() {
       }
       if (completion.status != verbs::CompletionStatus::kSuccess || (completion.id & kBulkBit) != 0) continue;
       const auto slot = static_cast<uint32_t>(completion.id & 0xffff);
+      if (on_bytes) {
+        const uint8_t* bytes = slots_.data() + uint64_t{slot} * kSlot;
+        on_bytes({bytes, bytes + completion.byte_count});
+        PostReceive(slot);
+        continue;
+      }
       const auto message = DecodeMessage({slots_.data() + uint64_t{slot} * kSlot, completion.byte_count});
       ASSERT_TRUE(message.ok()) << "the endpoint sent a malformed message: " << message.status();
       received.push_back({message->header, {message->body.begin(), message->body.end()}});

@@ -38,6 +38,7 @@ class RawPeer final {
   verbs::Address service() const;
 
   bool up() const;
+  bool connected(uint8_t queue) const { return established_[queue]; }
   bool disconnected() const { return disconnected_; }
   bool rejected() const { return rejected_; }
   const std::vector<uint8_t>& rejection() const { return rejection_; }
@@ -62,6 +63,7 @@ class RawPeer final {
   absl::Span<uint8_t> memory() { return absl::MakeSpan(memory_); }
   RemoteRange range() const;  // of that memory, open to everybody
   std::function<void(const Received&)> on_message;
+  std::function<void(const std::vector<uint8_t>&)> on_bytes;  // instead: all that comes, as it is
 
  private:
   static constexpr uint32_t kSlot = 16384;

@@ -191,6 +191,7 @@ Node::~Node() { endpoint.reset(); }
 void Node::Reopen() {
   EndpointOptions endpoint_options = options.endpoint;
   endpoint_options.trace_node = index;
+  endpoint_options.security = options.security.value_or(SecurityUnderTest());
   std::vector<Rail> all;
   for (const RailParts& rail : rails) all.push_back({*rail.device, *rail.domain, *rail.registration});
   auto opened =

@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -114,8 +115,9 @@ struct NodeOptions {
   bool on_demand = false;  // registration; else an arena, or
   bool cached = false;
   uint64_t arena_size = kArena;
-  bool like_iwarp = false;  // the devices lack what iWARP lacks
-  uint32_t rails = 1;       // devices
+  bool like_iwarp = false;               // the devices lack what iWARP lacks
+  uint32_t rails = 1;                    // devices
+  std::optional<PeerSecurity> security;  // else SecurityUnderTest()
   std::function<std::unique_ptr<verbs::Device>(std::unique_ptr<verbs::Device>)> wrap;  // what each goes into, if any
 };
 

@@ -15,6 +15,7 @@
 #include "lib/transport/channels/copy_budget.h"
 #include "lib/transport/channels/lossy_paths.h"
 #include "lib/transport/channels/peer_shares.h"
+#include "lib/transport/channels/refusals.h"
 #include "lib/transport/channels/shared_completions.h"
 #include "lib/transport/endpoint_counters.h"
 #include "lib/transport/endpoint_options.h"
@@ -62,6 +63,7 @@ struct Context {
   bool leaving = false;  // peers' transfers are refused
   PeerShares shares = {};
   LossyPaths lossy_paths = {};
+  Refusals refusals = {};
   std::unique_ptr<AdaptivePolicy> adaptive = {};  // null: options.policy alone
   std::vector<AckTimes> ack_times = {};           // by rail
   std::vector<verbs::Address> services = {};      // where we listen, by rail

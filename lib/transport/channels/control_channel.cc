@@ -82,6 +82,29 @@ void ControlChannel::OnPeerHello(const Hello& peer) {
   max_message_ = std::min(slots_.size(), peer.slot_size);
 }
 
+absl::Status ControlChannel::SendHandshake(absl::Span<const uint8_t> message) {
+  CHECK(!enabled_ && message.size() <= max_message_);
+  if (!Claim()) return post_status_.ok() ? absl::ResourceExhaustedError("no credit for a handshake") : post_status_;
+  ++handshake_credits_;
+  credits_.TakeOwed();
+  std::copy(message.begin(), message.end(), slots_.at(slot_));
+  Post(message.size());
+  Flush();
+  return post_status_;
+}
+
+absl::StatusOr<absl::Span<const uint8_t>> ControlChannel::OnHandshake(uint32_t slot, uint32_t byte_count) {
+  ++received_;
+  if (absl::Status s = credits_.Grant(std::exchange(handshake_credits_, 0)); !s.ok()) return s;
+  return absl::Span<const uint8_t>(slots_.at(slot), std::min(byte_count, slots_.size()));
+}
+
+void ControlChannel::Seal(security::SealedChannel channel) {
+  CHECK(!enabled_);
+  seal_ = std::move(channel);
+  max_message_ -= security::kTagSize;
+}
+
 absl::Status ControlChannel::Send(const Header& header, std::vector<uint8_t> body) {
   if (queue_.size() >= max_queued_) {
     return absl::ResourceExhaustedError(absl::StrCat(queue_.size(), " messages wait for the peer to take them"));
@@ -196,6 +219,15 @@ void ControlChannel::Rest() {
 }
 
 void ControlChannel::Stage(size_t size) {
+  if (seal_.has_value()) {
+    size += security::kTagSize;
+    const absl::Status sealed = seal_->Seal({}, {slots_.at(slot_), size});
+    CHECK(sealed.ok()) << sealed;  // whoever gets a message that does not open ends the connection
+  }
+  Post(size);
+}
+
+void ControlChannel::Post(size_t size) {
   if (staged_count_ == kPostBatch) Flush();
   const uint32_t entry = ring_.Take();
   const uint32_t slot = std::exchange(slot_, kNoSlot);
@@ -252,7 +284,13 @@ absl::Status ControlChannel::OnSent(uint32_t entry) {
 
 absl::StatusOr<Message> ControlChannel::OnReceived(uint32_t slot, uint32_t byte_count) {
   ++received_;
-  auto message = DecodeMessage({slots_.at(slot), std::min(byte_count, slots_.size())});
+  absl::Span<uint8_t> bytes(slots_.at(slot), std::min(byte_count, slots_.size()));
+  if (seal_.has_value()) {
+    const auto opened = seal_->Open({}, bytes);
+    if (!opened.ok()) return opened.status();
+    bytes = *opened;
+  }
+  auto message = DecodeMessage(bytes);
   if (!message.ok()) return message.status();
   const Header& header = message->header;
   if (absl::Status s = credits_.Grant(header.credits); !s.ok()) return s;

@@ -5,16 +5,21 @@
 // here, bounded. Receive windows grow for peers that wait, up to `receive_slots`, and shrink to
 // `first_slots` by RELEASE when idle (docs/transport.md, "Windows"). A message keeps its slot, of
 // the engine's pool, until its completion is known; an inline one only while it is posted.
+//
+// Where peers are authenticated, messages of a handshake come first (peer_handshake.h), and all
+// others are sealed and opened where they lie, if one of the sides wants it.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "lib/base/containers/intrusive_list.h"
+#include "lib/security/sealed_channel.h"
 #include "lib/transport/channels/context.h"
 #include "lib/transport/channels/credits.h"
 #include "lib/transport/channels/fifo.h"
@@ -56,8 +61,17 @@ class ControlChannel final {
 
   // Runs before the peer's first message.
   void OnPeerHello(const Hello& peer);
-  // The queue pair is ReadyToSend.
+  // The queue pair is ReadyToSend, and the handshake, if there is one, is over.
   void Enable() { enabled_ = true; }
+
+  // Sends a message of the handshake, before Enable. It has no header; it gives back the credits of
+  // those that were received and released.
+  absl::Status SendHandshake(absl::Span<const uint8_t> message);
+  // Takes one, of at most `byte_count` bytes; it lies in `slot` until Release. kInvalidArgument:
+  // the peer gives back credits that it was not given.
+  absl::StatusOr<absl::Span<const uint8_t>> OnHandshake(uint32_t slot, uint32_t byte_count);
+  // Seals messages from now on, before Enable.
+  void Seal(security::SealedChannel channel);
 
   // kResourceExhausted: the peer has let too many wait.
   absl::Status Send(const Header& header, std::vector<uint8_t> body = {});
@@ -84,6 +98,7 @@ class ControlChannel final {
   // kInternal: a completion without a send.
   absl::Status OnSent(uint32_t entry);
   // Takes a message and its credits; it lies in `slot` until Release. kInvalidArgument: malformed.
+  // kDataLoss: it is sealed, and not the peer's next one.
   absl::StatusOr<Message> OnReceived(uint32_t slot, uint32_t byte_count);
   void Release(uint32_t slot);
   // Posts released receives, and more if the window grows; Pump reports it to the peer.
@@ -122,7 +137,9 @@ class ControlChannel final {
   bool OwesSpare() const;
   bool TakeSlot();
   void ReturnCredits();
+  // `size`: in the slot that was taken, without what sealing adds.
   void Stage(size_t size);
+  void Post(size_t size);
   bool more_waits() const { return !queue_.empty() || !streams_.empty(); }
   void AddReceive(uint32_t slot);
   void GrowWindow();
@@ -142,6 +159,8 @@ class ControlChannel final {
   uint32_t max_message_ = kMinSlotSize;
   size_t max_queued_ = 0;
   Credits credits_;
+  uint32_t handshake_credits_ = 0;  // taken by our messages of the handshake, and not given back
+  std::optional<security::SealedChannel> seal_;
   SendRing ring_;
   Fifo<Outgoing> queue_;
   base::IntrusiveList<Stream, &Stream::link> streams_;

@@ -14,6 +14,7 @@
 #include "absl/types/span.h"
 #include "lib/base/generation.h"
 #include "lib/base/object_id.h"
+#include "lib/security/cipher_state.h"
 #include "lib/transport/limits.h"
 #include "lib/transport/object_access.h"
 
@@ -99,14 +100,15 @@ struct Note {
 };
 
 constexpr size_t kHeaderSize = 64;
-constexpr size_t kVersionSize = 16;                     // begins a TRANSFER's body: generation, bytes arrived
-constexpr size_t kRemoteRangeSize = 16;                 // follows in a TRANSFER by write; then further keys
-constexpr size_t kRailKeySize = 8;                      // of a further key, also in DATA
-constexpr size_t kMaxFailText = 192;                    // bytes of a FAIL's body
-constexpr size_t kMinSlotSize = 512;                    // bytes; see static_assert
+constexpr size_t kVersionSize = 16;      // begins a TRANSFER's body: generation, bytes arrived
+constexpr size_t kRemoteRangeSize = 16;  // follows in a TRANSFER by write; then further keys
+constexpr size_t kRailKeySize = 8;       // of a further key, also in DATA
+constexpr size_t kMaxFailText = 192;     // bytes of a FAIL's body
+constexpr size_t kMinSlotSize = 512;     // bytes; see kMinMessage
+constexpr size_t kMinMessage = kMinSlotSize - security::kTagSize;  // bytes that fit into any slot, sealed
 constexpr uint64_t kMaxObjectSize = uint64_t{1} << 48;  // bytes of data, and of metadata: sums cannot overflow
-static_assert(kHeaderSize + kMaxFailText <= kMinSlotSize &&
-                  kHeaderSize + kVersionSize + kRemoteRangeSize + (kMaxRails - 1) * kRailKeySize <= kMinSlotSize,
+static_assert(kHeaderSize + kMaxFailText <= kMinMessage &&
+                  kHeaderSize + kVersionSize + kRemoteRangeSize + (kMaxRails - 1) * kRailKeySize <= kMinMessage,
               "every control message fits the smallest slot");
 
 // Writes the first kHeaderSize bytes of `out`. Not for TRANSFER and DATA, whose bodies have fields.

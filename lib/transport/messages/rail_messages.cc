@@ -11,9 +11,9 @@ namespace {
 
 constexpr size_t kRailSize = 20;    // address 16, port 2, UDP port 2
 constexpr size_t kWantedSize = 12;  // transfer 8, shares 4
-static_assert(kHeaderSize + kMaxWantedWrites * kWantedSize <= kMinSlotSize,
+static_assert(kHeaderSize + kMaxWantedWrites * kWantedSize <= kMinMessage,
               "every control message fits the smallest slot");
-static_assert(kHeaderSize + kMaxRails * kRailSize <= kMinSlotSize, "every control message fits the smallest slot");
+static_assert(kHeaderSize + kMaxRails * kRailSize <= kMinMessage, "every control message fits the smallest slot");
 
 absl::Status MalformedRail(const char* what, uint64_t value) {
   return absl::InvalidArgumentError(absl::StrCat("rails with ", what, " ", value));

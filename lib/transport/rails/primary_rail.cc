@@ -19,12 +19,24 @@ absl::Status PrimaryRail::Need() {
 
 absl::Status PrimaryRail::Join() {
   absl::Status status = Prepare();
-  if (status.ok()) {
-    status = links_->Connect(peer_);
-    if (!status.ok()) Leave();  // the owner may know of some
-  }
+  connecting_ = false;
+  if (status.ok() && host_.may_join()) return Connect();
   if (!status.ok()) rests_until_ = context_.loop.Now() + kRejoinInterval;
   return status;
+}
+
+absl::Status PrimaryRail::Connect() {
+  connecting_ = true;
+  const absl::Status status = links_->Connect(peer_);
+  if (status.ok()) return status;
+  rests_until_ = context_.loop.Now() + kRejoinInterval;
+  Leave();  // the owner may know of some
+  return status;
+}
+
+void PrimaryRail::OnMayJoin() {
+  if (state_ != State::kJoining || connecting_ || bulk_.side() != Side::kPuller) return;
+  if (absl::Status s = Connect(); !s.ok()) host_.OnBulkFailed(s);
 }
 
 // Puller: gives up. Once the connection is broken, its end stops the transfers that wait.
@@ -69,12 +81,12 @@ absl::Status PrimaryRail::Accept(verbs::ConnectionRequest& request, const Hello&
   return links_->Accept(request, theirs);
 }
 
-void PrimaryRail::OnLinksUp(uint32_t path_mtu) {
+void PrimaryRail::OnLinksUp(const RailLinks::Path& path) {
   if (state_ != State::kJoining) return;
   state_ = State::kUp;
   timer_.Cancel();
   ++context_.counters.bulk_connected;
-  bulk_.LimitPackets(path_mtu);
+  bulk_.LimitPackets(path.mtu);
   bulk_.Enable(rail());
   if (bulk_.side() == Side::kPuller) timer_ = context_.loop.RunAfter(kBulkRest, [this] { OnRest(); });
   host_.Wake();

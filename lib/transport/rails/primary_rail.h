@@ -37,6 +37,9 @@ class PrimaryRail final : private RailLinks::User {
    public:
     // Puller: true with transfers that may need the queue pairs.
     virtual bool bulk_wanted() const = 0;
+    // Puller: true once the owner is known to take us for proven; it takes no bulk queue pair
+    // before.
+    virtual bool may_join() const = 0;
     // Other rails may join.
     virtual void OnBulkUp() = 0;
     // Puller: ends the transfers that need the queue pairs; those of the bulk channel in this call.
@@ -58,6 +61,8 @@ class PrimaryRail final : private RailLinks::User {
   // answered what it is asked in this call. Errors: the device has no queue pairs left, or they
   // failed to come up a moment ago.
   absl::Status Need();
+  // Puller: may_join() has come true.
+  void OnMayJoin();
   // A transfer over the rail has ended.
   void Moved() { needed_at_ = context_.loop.Now(); }
   // Owner: accepts one of the peer's queue pairs.
@@ -80,14 +85,16 @@ class PrimaryRail final : private RailLinks::User {
   enum class State { kAbsent, kJoining, kUp, kLeaving };
 
   // RailLinks::User
-  Hello MyHello(uint32_t queue) const override { return host_.MyHello(queue); }
+  Hello MyHello(uint32_t queue, const Hello* asked) override { return host_.MyHello(queue, asked); }
+  absl::Status CheckAnswer(const Hello& /*mine*/, const Hello& theirs) override { return host_.CheckProof(theirs); }
   void OnPeerHello(const Hello& theirs) override { bulk_.OnPeerHello(theirs.queue - 1u, theirs); }
-  void OnLinksUp(uint32_t path_mtu) override;
+  void OnLinksUp(const RailLinks::Path& path) override;
   void OnLinkLost(const verbs::ConnectionEvent& event) override;
   void OnBadHello(const absl::Status& status) override { host_.OnBadHello(status); }
 
   absl::Status Prepare();
   absl::Status Join();
+  absl::Status Connect();
   void GiveUp(const absl::Status& status);
   void Leave();
   void Drop();
@@ -100,6 +107,7 @@ class PrimaryRail final : private RailLinks::User {
   const verbs::Address peer_;
   State state_ = State::kAbsent;
   bool needed_ = false;               // puller, leaving: to be joined again
+  bool connecting_ = false;           // puller, joining: the owner was asked
   base::Time needed_at_;              // last
   base::Time rests_until_;            // puller, after a failure to come up
   std::unique_ptr<RailLinks> links_;  // while the rail is there

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "absl/status/status.h"
 #include "lib/transport/channels/shared_completions.h"
 #include "lib/transport/messages/hello.h"
 
@@ -11,7 +12,12 @@ namespace tokamak::transport {
 class RailHost {
  public:
   virtual ~RailHost() = default;
-  virtual Hello MyHello(uint32_t queue) const = 0;
+  // Returns our hello, with its proof, for a bulk queue pair that connects; with `asked`, the
+  // answer.
+  virtual Hello MyHello(uint32_t queue, const Hello* asked) = 0;
+  // kPermissionDenied, kAlreadyExists: the hello of a bulk queue pair does not prove that it
+  // belongs to the connection.
+  virtual absl::Status CheckProof(const Hello& theirs) = 0;
   virtual void Wake() = 0;
   virtual SharedCompletions::User& completions_user() = 0;
   // Sends RAIL_DOWN.

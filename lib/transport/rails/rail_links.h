@@ -18,17 +18,26 @@ namespace tokamak::transport {
 
 class RailLinks final {
  public:
+  // As the network has it.
+  struct Path {
+    uint32_t mtu = verbs::kMaxMtu;  // bytes: of the smallest
+    uint32_t peer_queue_pair = 0;   // of the link that came up last; 0: not known
+  };
+
   class User {
    public:
     virtual ~User() = default;
-    virtual Hello MyHello(uint32_t queue) const = 0;
+    // Returns our hello for a queue pair that connects; with `asked`, the answer to the peer's.
+    virtual Hello MyHello(uint32_t queue, const Hello* asked) = 0;
+    // Errors: the peer's hello, an answer, does not prove what it should, or does not fit `mine`.
+    virtual absl::Status CheckAnswer(const Hello& mine, const Hello& theirs) = 0;
     // Runs before any message over that queue pair.
     virtual void OnPeerHello(const Hello& theirs) = 0;
-    // All are established, with packets of `path_mtu` bytes.
-    virtual void OnLinksUp(uint32_t path_mtu) = 0;
+    // All are established.
+    virtual void OnLinksUp(const Path& path) = 0;
     // One did not come up, or has ended.
     virtual void OnLinkLost(const verbs::ConnectionEvent& event) = 0;
-    // The peer's hello is unreadable, or (kInvalidArgument) does not answer ours.
+    // The peer's hello is unreadable, or (kInvalidArgument, kPermissionDenied) no answer to ours.
     virtual void OnBadHello(const absl::Status& status) = 0;
   };
 
@@ -51,6 +60,7 @@ class RailLinks final {
     verbs::QueuePair* queue_pair;
     std::unique_ptr<verbs::Connection> connection;
     bool established;
+    Hello mine = {};  // as it was sent
   };
   verbs::ConnectOptions OptionsFor(absl::Span<const uint8_t> private_data) const;
   void OnEvent(size_t link, const verbs::ConnectionEvent& event);
@@ -60,7 +70,7 @@ class RailLinks final {
   const uint32_t rail_;
   User& user_;
   bool connecting_ = false;  // otherwise the peer's request carries its hello
-  uint32_t path_mtu_ = verbs::kMaxMtu;
+  Path path_;
   std::vector<Link> links_;
 };
 

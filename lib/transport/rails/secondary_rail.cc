@@ -50,12 +50,12 @@ void SecondaryRail::OnLinkLost(const verbs::ConnectionEvent& event) {
   Fail(absl::UnavailableError(absl::StrCat(verbs::ToString(event.kind), ": ", event.status.message())));
 }
 
-void SecondaryRail::OnLinksUp(uint32_t path_mtu) {
+void SecondaryRail::OnLinksUp(const RailLinks::Path& path) {
   if (state_ != State::kJoining) return;
   state_ = State::kUp;
   timer_.Cancel();
   ++context_.counters.rails_joined;
-  bulk_.LimitPackets(path_mtu);
+  bulk_.LimitPackets(path.mtu);
   bulk_.Enable(rail_);
   host_.Wake();
 }

@@ -56,9 +56,10 @@ class SecondaryRail final : private RailLinks::User {
   enum class State { kAbsent, kJoining, kUp, kFailing, kWaiting };
 
   // RailLinks::User
-  Hello MyHello(uint32_t queue) const override { return host_.MyHello(queue); }
+  Hello MyHello(uint32_t queue, const Hello* asked) override { return host_.MyHello(queue, asked); }
+  absl::Status CheckAnswer(const Hello& /*mine*/, const Hello& theirs) override { return host_.CheckProof(theirs); }
   void OnPeerHello(const Hello& theirs) override { bulk_.OnPeerHello(theirs.queue - 1u, theirs); }
-  void OnLinksUp(uint32_t path_mtu) override;
+  void OnLinksUp(const RailLinks::Path& path) override;
   void OnLinkLost(const verbs::ConnectionEvent& event) override;
   void OnBadHello(const absl::Status& status) override { Fail(status); }
 

@@ -62,7 +62,8 @@ void OffLoopConnection::OnMade(const absl::Status& made) {
     WalkedQueuePair& queue_pair = *there->queue_pair;
     auto connection = begin(queue_pair, options, [this, to, &queue_pair](const ConnectionEvent& event) {
       const absl::Span<const uint8_t> bytes = event.private_data;
-      Told told{event.kind, event.status, {bytes.begin(), bytes.end()}, event.path_mtu, queue_pair.reads()};
+      Told told{event.kind,     event.status,       {bytes.begin(), bytes.end()},
+                event.path_mtu, queue_pair.reads(), event.peer_queue_pair};
       to.Send([this, told = std::move(told)] { OnTold(told); });
     });
     if (connection.ok()) {
@@ -103,6 +104,7 @@ void OffLoopConnection::Tell(const Told& told) {
   event.status = told.status;
   event.private_data = told.private_data;
   event.path_mtu = told.path_mtu;
+  event.peer_queue_pair = told.peer_queue_pair;
   const base::Lifetime::Watch watch = lifetime_.Watched();
   ConnectionHandler handler = std::move(handler_);  // it may drop this
   handler(event);

@@ -65,6 +65,7 @@ class OffLoopConnection final : public Connection {
     std::vector<uint8_t> private_data;
     uint32_t path_mtu;
     std::optional<uint8_t> reads;  // WalkedQueuePair::reads
+    uint32_t peer_queue_pair = 0;
   };
 
   void OnMade(const absl::Status& made);

@@ -12,7 +12,6 @@ namespace {
 
 Hello Sample() {
   Hello hello;
-  hello.queue = 3;
   hello.bulk_queue_pairs = 4;
   hello.reads_served = 16;
   hello.immediate = true;
@@ -24,6 +23,16 @@ Hello Sample() {
   hello.max_transfers = 1024;
   hello.max_calls = 256;
   hello.token = 0x0123456789abcdef;
+  hello.secret = security::SecretId({1, 2, 3, 4, 5, 6, 7, 8});
+  hello.seals = true;
+  return hello;
+}
+
+Hello BulkSample() {
+  Hello hello = Sample();
+  hello.queue = 3;
+  hello.attempt = 0x89abcdef;
+  hello.proof = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
   return hello;
 }
 
@@ -37,7 +46,7 @@ TEST(HelloTest, EncodingsAreDecodedUnchanged) {
   auto hello = DecodeHello(HelloBytes(Sample()));
   ASSERT_TRUE(hello.ok()) << hello.status();
   EXPECT_EQ(hello->version, kProtocolVersion);
-  EXPECT_EQ(hello->queue, 3);
+  EXPECT_EQ(hello->queue, 0);
   EXPECT_EQ(hello->bulk_queue_pairs, 4);
   EXPECT_EQ(hello->reads_served, 16);
   EXPECT_TRUE(hello->immediate);
@@ -49,6 +58,35 @@ TEST(HelloTest, EncodingsAreDecodedUnchanged) {
   EXPECT_EQ(hello->max_transfers, 1024u);
   EXPECT_EQ(hello->max_calls, 256u);
   EXPECT_EQ(hello->token, 0x0123456789abcdefu);
+  EXPECT_EQ(hello->secret, Sample().secret);
+  EXPECT_TRUE(hello->seals);
+  EXPECT_FALSE(hello->aes);
+}
+
+TEST(HelloTest, ABulkQueuePairHasAProofAndNoSlots) {
+  auto hello = DecodeHello(HelloBytes(BulkSample()));
+  ASSERT_TRUE(hello.ok()) << hello.status();
+  EXPECT_EQ(hello->queue, 3);
+  EXPECT_EQ(hello->rails, 2);
+  EXPECT_EQ(hello->token, 0x0123456789abcdefu);
+  EXPECT_EQ(hello->attempt, 0x89abcdefu);
+  EXPECT_EQ(hello->proof, BulkSample().proof);
+  EXPECT_EQ(hello->slot_size, 0u);
+  EXPECT_EQ(hello->secret, security::SecretId());
+}
+
+TEST(HelloTest, UnusedBytesAndOffersWithoutASecretAreRefused) {
+  std::vector<uint8_t> bytes = HelloBytes(Sample());
+  bytes[kHelloSize - 1] = 1;
+  EXPECT_EQ(DecodeHello(bytes).status().code(), absl::StatusCode::kInvalidArgument);
+  bytes = HelloBytes(BulkSample());
+  bytes[40] = 1;
+  EXPECT_EQ(DecodeHello(bytes).status().code(), absl::StatusCode::kInvalidArgument);
+  Hello open = Sample();
+  open.secret = {};
+  EXPECT_EQ(DecodeHello(HelloBytes(open)).status().code(), absl::StatusCode::kInvalidArgument);
+  open.seals = false;
+  EXPECT_TRUE(DecodeHello(HelloBytes(open)).ok());
 }
 
 TEST(HelloTest, TheQueuePairsOfARailFollowThoseOfThePreviousRail) {

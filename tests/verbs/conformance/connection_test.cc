@@ -229,6 +229,18 @@ TEST_P(ConnectionTest, ThePassiveSideGetsNoLargerPacketsThanItAllows) {
   ExpectWorks(active, passive);
 }
 
+// iWARP's networks have no numbers.
+TEST_P(ConnectionTest, BothSidesHearThePeersNumberFromTheNetworkOrNeither) {
+  auto pair = Connect();
+  if (pair->active.peer_queue_pair == 0) {
+    EXPECT_EQ(pair->passive.peer_queue_pair, 0u);
+    EXPECT_FALSE(limits().immediate) << "only iWARP has none";
+    return;
+  }
+  EXPECT_EQ(pair->active.peer_queue_pair, pair->passive.queue_pair->number());
+  EXPECT_EQ(pair->passive.peer_queue_pair, pair->active.queue_pair->number());
+}
+
 TEST_P(ConnectionTest, AQueuePairConnectsOnce) {
   auto pair = Connect();
   Service service(backend(), 1);

@@ -17,11 +17,13 @@ void ConnectedQueuePair::WalkToError() {
   }
 }
 
-void ConnectedQueuePair::TellEstablished(absl::Span<const uint8_t> private_data, uint32_t path_mtu) {
+void ConnectedQueuePair::TellEstablished(absl::Span<const uint8_t> private_data, uint32_t path_mtu,
+                                         uint32_t peer_queue_pair) {
   ConnectionEvent event{};
   event.kind = ConnectionEvent::Kind::kEstablished;
   event.private_data = private_data;
   event.path_mtu = path_mtu;
+  event.peer_queue_pair = peer_queue_pair;
   Tell(event);
 }
 

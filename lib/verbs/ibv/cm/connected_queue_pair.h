@@ -31,7 +31,7 @@ class ConnectedQueuePair final {
   // flush: that is logged.
   void WalkToError();
 
-  void TellEstablished(absl::Span<const uint8_t> private_data, uint32_t path_mtu);
+  void TellEstablished(absl::Span<const uint8_t> private_data, uint32_t path_mtu, uint32_t peer_queue_pair);
   void TellEnd(ConnectionEvent::Kind kind, absl::Status why, absl::Span<const uint8_t> private_data);
 
  private:

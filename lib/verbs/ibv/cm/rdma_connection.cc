@@ -255,6 +255,7 @@ absl::Status RdmaConnection::WalkToReadyToSend(const ReliabilityOptions& reliabi
   }
   Step receive, send;
   if (absl::Status status = AskKernel(IBV_QPS_RTR, &receive); !status.ok()) return status;
+  peer_queue_pair_ = receive.attributes.dest_qp_num;
   if (absl::Status status = OwnReadyToReceive(port_, path_mtu_, reliability, &receive); !status.ok()) return status;
   if (absl::Status status = queue_pair_.Walk(receive); !status.ok()) return status;
   if (absl::Status status = AskKernel(IBV_QPS_RTS, &send); !status.ok()) return status;
@@ -284,7 +285,7 @@ void RdmaConnection::Establish(absl::Span<const uint8_t> private_data) {
   phase_ = Phase::kUp;
   deadline_.Cancel();
   if (!active_) core_->StopAwaiting(queue_pair_->connection_number());
-  queue_pair_.TellEstablished(private_data, path_mtu_);
+  queue_pair_.TellEstablished(private_data, path_mtu_, peer_queue_pair_);
 }
 
 void RdmaConnection::End(Kind kind, absl::Status why, absl::Span<const uint8_t> private_data) {

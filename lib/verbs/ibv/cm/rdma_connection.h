@@ -95,6 +95,7 @@ class RdmaConnection final : public Connection, private CmSink {
   bool walked_ = false;         // true once the queue pair has left Init
   rdma_cm_id* id_ = nullptr;
   uint32_t path_mtu_ = 0;
+  uint32_t peer_queue_pair_ = 0;  // its number; 0: not known, for iWARP has none
   base::Duration stale_delay_ = kStaleDelay;
   base::Duration address_patience_ = kAddressPatience;
   base::Timer deadline_;

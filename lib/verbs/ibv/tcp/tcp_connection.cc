@@ -152,6 +152,7 @@ absl::Status TcpConnection::WalkToReadyToSend(const TcpHello& peer, uint32_t pat
   if (!send.ok()) return send.status();
   walked_ = true;
   path_mtu_ = path_mtu;
+  peer_queue_pair_ = peer.queue_pair_number;
   if (absl::Status status = queue_pair_.Walk(*receive); !status.ok()) return status;
   return queue_pair_.Walk(*send);
 }
@@ -165,7 +166,7 @@ TcpHello TcpConnection::OwnHello(TcpHello::Kind kind) const {
 void TcpConnection::Establish(absl::Span<const uint8_t> private_data) {
   phase_ = Phase::kUp;
   deadline_.Cancel();
-  queue_pair_.TellEstablished(private_data, path_mtu_);
+  queue_pair_.TellEstablished(private_data, path_mtu_, peer_queue_pair_);
 }
 
 void TcpConnection::End(Kind kind, absl::Status why, absl::Span<const uint8_t> private_data) {

@@ -76,6 +76,7 @@ class TcpConnection final : public Connection, private TcpLine::Owner {
   Phase phase_ = Phase::kNew;
   bool walked_ = false;  // true once the queue pair has left Init
   uint32_t path_mtu_ = 0;
+  uint32_t peer_queue_pair_ = 0;           // its number
   std::shared_ptr<RouteSearches> routes_;  // of the active side, or null
   std::unique_ptr<RouteSearches::Search> search_;
   std::optional<TcpLine> line_;

@@ -38,6 +38,7 @@ void SoftConnection::Deliver() {
     event.status = one.status;
     if (one.private_data) event.private_data = absl::MakeConstSpan(*one.private_data).first(kUserPrivateData);
     event.path_mtu = one.path_mtu;
+    event.peer_queue_pair = one.peer_queue_pair;
     handler(event);
     if (watch.over()) return;
   }

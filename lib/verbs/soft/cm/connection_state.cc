@@ -346,7 +346,13 @@ void ConnectionState::Establish(const std::optional<AnyData>& private_data, Conn
   Enter(Phase::kEstablished, actions);
   confirmed_ = true;
   actions->walk = Walk::kReadyToSend;
-  actions->news = ConnectionNews{Kind::kEstablished, absl::OkStatus(), private_data, path_mtu_};
+  TellEstablished(private_data, actions);
+}
+
+void ConnectionState::TellEstablished(const std::optional<AnyData>& private_data, ConnectionActions* actions) const {
+  ConnectionNews news{Kind::kEstablished, absl::OkStatus(), private_data, path_mtu_};
+  news.peer_queue_pair = remote_queue_pair_;
+  actions->news = std::move(news);
 }
 
 void ConnectionState::Disconnect(ConnectionActions* actions) {
@@ -425,7 +431,7 @@ void ConnectionState::On(const RepMad& rep, uint64_t, ConnectionActions* actions
   if (offer_.confirms) {
     Enter(Phase::kRepReceived, actions);
     actions->limit_after = kMaxAnswerTime;
-    actions->news = ConnectionNews{Kind::kEstablished, absl::OkStatus(), AllBytes(rep.private_data), path_mtu_};
+    TellEstablished(AllBytes(rep.private_data), actions);
     return;
   }
   Establish(AllBytes(rep.private_data), actions);

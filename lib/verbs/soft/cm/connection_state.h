@@ -61,6 +61,7 @@ struct ConnectionNews {
   std::optional<AnyData> private_data{};  // if the message has room for it
   uint32_t path_mtu = 0;
   RejectReason reason = RejectReason::kConsumer;  // kRejected: the peer's, if it sent a REJ
+  uint32_t peer_queue_pair = 0;                   // kEstablished
 };
 
 struct ConnectionActions {
@@ -139,6 +140,7 @@ class ConnectionState final {
   bool MaySpeak();
   void RepeatRtu(ConnectionActions* actions);
   void Establish(const std::optional<AnyData>& private_data, ConnectionActions* actions);
+  void TellEstablished(const std::optional<AnyData>& private_data, ConnectionActions* actions) const;
   void Disconnect(ConnectionActions* actions);
   void GiveUpAsking(ConnectionActions* actions);
   void WaitOut(ConnectionActions* actions);

@@ -137,7 +137,10 @@ ConnectionHandler End::Handler() {
     events.push_back(event.kind);
     statuses.push_back(event.status);
     private_data.assign(event.private_data.begin(), event.private_data.end());
-    if (event.kind == ConnectionEvent::Kind::kEstablished) path_mtu = event.path_mtu;
+    if (event.kind == ConnectionEvent::Kind::kEstablished) {
+      path_mtu = event.path_mtu;
+      peer_queue_pair = event.peer_queue_pair;
+    }
     if (on_event) on_event(event);
   };
 }

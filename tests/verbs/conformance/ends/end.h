@@ -92,6 +92,7 @@ class End final {
   std::vector<absl::Status> statuses;  // one for each event
   std::vector<uint8_t> private_data;   // of the last event
   uint32_t path_mtu = 0;
+  uint32_t peer_queue_pair = 0;  // its number, as the connection manager says
   std::function<void(const ConnectionEvent&)> on_event;
 
  private:
