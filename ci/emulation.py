@@ -141,7 +141,7 @@ class Node:
 
     def flags(self, device, place, unix_socket):
         flags = ["--name", self.name, "--listen", f"{place}:{PORT}", "--device", device, "--memory", "192MiB",
-                 "--socket", unix_socket, "--lease", "30s"]
+                 "--socket", unix_socket, "--lease", "30s", "--insecure"]
         return flags + ([] if self.number == 0 else ["--directory", f"tokd@{address(0)}:{PORT}"])
 
 

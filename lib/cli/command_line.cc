@@ -9,6 +9,7 @@
 #include "lib/cli/cluster/demo_command.h"
 #include "lib/cli/cluster/down.h"
 #include "lib/cli/cluster/nodes.h"
+#include "lib/cli/cluster/secret.h"
 #include "lib/cli/cluster/up.h"
 #include "lib/cli/common/command.h"
 #include "lib/cli/doctor/command.h"
@@ -75,6 +76,7 @@ std::vector<Command> AllCommands() {
       NodesCommand(),
       TopCommand(),
       EventsCommand(),
+      SecretCommand(),
       BenchCommand(),
       TuneCommand(),
       OfPackage("doctor", doctor::AddCommand, doctor::RunCommand),

@@ -16,9 +16,11 @@
 #include "lib/daemon/devices/engine_thread.h"
 #include "lib/daemon/devices/ibv_device.h"
 #include "lib/daemon/directory_host.h"
+#include "lib/daemon/flags/secret_file.h"
 #include "lib/daemon/memory/store_memory.h"
 #include "lib/daemon/watch/page_address.h"
 #include "lib/os/calendar.h"
+#include "lib/os/processor.h"
 #include "lib/os/secret_seed.h"
 #include "lib/os/sockets/host_name.h"
 #include "lib/os/thread.h"
@@ -73,6 +75,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(os::EpollLoop& loop, const
 absl::Status Daemon::Open(const std::function<bool()>& stop_asked) {
   incarnation_ = NewIncarnation();
   began_ = loop_.Now();
+  if (absl::Status status = ReadSecrets(); !status.ok()) return status;
   if (!options_.trace.empty()) {
     auto trace = TraceFile::Create(options_.trace);
     if (!trace.ok()) return trace.status();
@@ -88,6 +91,25 @@ absl::Status Daemon::Open(const std::function<bool()>& stop_asked) {
   if (absl::Status status = OpenMemory(stop_asked); !status.ok()) return status;
   if (absl::Status status = OpenMachine(); !status.ok()) return status;
   return ServeClients();
+}
+
+absl::Status Daemon::ReadSecrets() {
+  if (options_.peers.secret_file.empty()) return absl::OkStatus();
+  auto secrets = ReadSecretFile(options_.peers.secret_file);
+  if (!secrets.ok()) return secrets.status();
+  secrets_ = *std::move(secrets);
+  LOG(INFO) << "cluster secret " << secrets_->first().id().ToString()
+            << (secrets_->size() > 1 ? absl::StrCat(", also valid ", secrets_->at(1).id().ToString()) : "");
+  return absl::OkStatus();
+}
+
+transport::PeerSecurity Daemon::Security() const {
+  transport::PeerSecurity security;
+  security.secrets = secrets_;
+  security.seals = options_.peers.encrypts;
+  security.aes = os::ProcessorHasAes();
+  security.draw = os::DrawSecretBytes;
+  return security;
 }
 
 absl::Status Daemon::OpenDevices() {
@@ -156,6 +178,7 @@ absl::Status Daemon::OpenMachine() {
   machine.store.quota_bytes = options_.quota;
   machine.listen = options_.listen;
   machine.seed = os::SecretSeed();
+  machine.endpoint.security = Security();
   machine.endpoint.policy = TransferPolicy();
   machine.endpoint.adaptive_policy = options_.policy.adaptive;
   machine.endpoint.bulk_queue_pairs = options_.bulk_queue_pairs;
@@ -302,6 +325,11 @@ void Daemon::Reload(const DaemonOptions& options) {
   options_.evacuate = options.evacuate;
   options_.quota = options.quota;
   machine_->store().SetQuota(options.quota);
+  if (absl::Status status = ReadSecrets(); !status.ok()) {
+    LOG(ERROR) << "reload: the secrets of before stay valid: " << status.message();
+  } else if (secrets_ != nullptr) {
+    machine_->ForEachEndpoint([this](transport::Endpoint& endpoint) { endpoint.SetSecrets(secrets_); });
+  }
 }
 
 void Daemon::Drain(std::function<void()> done) {

@@ -51,7 +51,7 @@ class Daemon final {
   // `done`. Destroy the daemon after.
   void Drain(std::function<void()> done);
 
-  // Applies drain, evacuate and the programs' quota only.
+  // Applies drain, evacuate and the programs' quota only, and reads the secret file again.
   void Reload(const DaemonOptions& options);
 
   node::Node& node() { return machine_->node(); }
@@ -61,6 +61,8 @@ class Daemon final {
  private:
   Daemon(os::EpollLoop& loop, const DaemonOptions& options) : loop_(loop), options_(options), trimmer_(loop) {}
   absl::Status Open(const std::function<bool()>& stop_asked);
+  absl::Status ReadSecrets();
+  transport::PeerSecurity Security() const;
   absl::Status OpenDevices();
   absl::Status OpenMemory(const std::function<bool()>& stop_asked);
   absl::Status Touch(const os::SharedMemory& memory, const std::function<bool()>& stop_asked);
@@ -80,6 +82,7 @@ class Daemon final {
   DaemonOptions options_;
   const HeapTrimmer trimmer_;
   uint64_t incarnation_ = 0;
+  std::shared_ptr<const security::ClusterSecrets> secrets_;  // null: peers are not authenticated
   base::NoTrace no_trace_;
   std::unique_ptr<TraceFile> trace_;
   std::unique_ptr<os::SharedMemory> memory_;

@@ -82,6 +82,14 @@ void Machine::StopEngines() {
   }
 }
 
+void Machine::ForEachEndpoint(absl::FunctionRef<void(transport::Endpoint&)> call) {
+  for (const auto& place : engines_) {
+    transport::Endpoint* const endpoint = place->endpoint();
+    if (endpoint == nullptr) continue;
+    place->own == nullptr ? call(*endpoint) : place->own->CallOn([&] { call(*endpoint); });
+  }
+}
+
 void Machine::Drain(base::Duration limit, std::function<void()> done) {
   drained_ = std::move(done);
   drain_until_ = control_.Now() + limit;

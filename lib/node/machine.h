@@ -87,6 +87,10 @@ class Machine final {
 
   void Start(std::function<void(const absl::Status&)> answered) { node_->Start(std::move(answered)); }
 
+  // Runs `call` with the endpoint of each engine that is not stopped, on its loop, and waits for
+  // its end.
+  void ForEachEndpoint(absl::FunctionRef<void(transport::Endpoint&)> call);
+
   // Leaves the directory, waits at most `limit` for peers that still read from us or lack what we
   // sent, then runs `done`. Drop the machine after.
   void Drain(base::Duration limit, std::function<void()> done);

@@ -79,6 +79,7 @@ class ClusterSecrets final {
 
   const ClusterSecret& first() const { return secrets_.front(); }
   size_t size() const { return secrets_.size(); }
+  const ClusterSecret& at(size_t i) const { return secrets_.at(i); }  // below size(), in their order
 
   // Returns the valid secret that a peer names; it lives as long as this. kPermissionDenied: none
   // of ours; the text has the ids of both sides and says what to do.

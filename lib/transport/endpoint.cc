@@ -274,6 +274,7 @@ class EndpointImpl final : public Endpoint, private Outbound::Keeper, private In
     }
     const security::ClusterSecret* secret = nullptr;
     if (absl::Status s = PeerHandshake::FindSecret(context_.options.security, *theirs, &secret); !s.ok()) {
+      ++context_.counters.peers_refused;
       return Reject(*request, s);
     }
     if (secret != nullptr) return OnNewcomer(key, *request, *theirs);

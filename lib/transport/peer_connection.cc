@@ -29,7 +29,8 @@ absl::Status ReasonOf(const verbs::ConnectionEvent& event, const PeerSecurity& s
     if (theirs.status().code() == absl::StatusCode::kFailedPrecondition) return theirs.status();
     const security::ClusterSecret* ours = nullptr;
     if (theirs.ok()) {
-      if (absl::Status s = PeerHandshake::FindSecret(security, *theirs, &ours); !s.ok()) return s;
+      const absl::Status known = PeerHandshake::FindSecret(security, *theirs, &ours);
+      if (!known.ok()) return absl::FailedPreconditionError(known.message());
     }
   }
   return absl::UnavailableError(absl::StrCat("the peer refused the connection: ", event.status.message()));

@@ -52,17 +52,17 @@ absl::Status PeerHandshake::FindSecret(const PeerSecurity& security, const Hello
   *secret = nullptr;
   if (security.secrets == nullptr) {
     if (!IsAuthenticated(theirs)) return absl::OkStatus();
-    return absl::FailedPreconditionError(
+    return absl::PermissionDeniedError(
         absl::StrCat("the peer has a cluster secret (", theirs.secret.ToString(),
                      ") and this node has none: give this node the same file (--secret-file)"));
   }
   if (!IsAuthenticated(theirs)) {
-    return absl::FailedPreconditionError(absl::StrCat("the peer has no cluster secret, and this node has ",
-                                                      security.secrets->first().id().ToString(),
-                                                      ": give the peer the same file (--secret-file)"));
+    return absl::PermissionDeniedError(absl::StrCat("the peer has no cluster secret, and this node has ",
+                                                    security.secrets->first().id().ToString(),
+                                                    ": give the peer the same file (--secret-file)"));
   }
   const auto found = security.secrets->Find(theirs.secret);
-  if (!found.ok()) return absl::FailedPreconditionError(found.status().message());
+  if (!found.ok()) return found.status();
   *secret = *found;
   return absl::OkStatus();
 }

@@ -43,7 +43,7 @@ class PeerHandshake final {
   };
 
   // Returns the secret that a peer's hello asks for, or whether it may do without one.
-  // kFailedPrecondition: it is none of ours; the text says what to do. `*secret` is null where
+  // kPermissionDenied: it is none of ours; the text says what to do. `*secret` is null where
   // peers are not authenticated.
   static absl::Status FindSecret(const PeerSecurity& security, const Hello& theirs,
                                  const security::ClusterSecret** secret);

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "lib/node/pulls/object_keep.h"
+#include "sim/cluster/simulated_security.h"
 
 namespace tokamak::sim {
 
@@ -51,6 +52,7 @@ ClusterOptions OptionsOf(const WorldOptions& world, std::vector<std::string>& wr
   options.membership.words_at_once = world.words_at_once;
   options.max_engine_calls = world.engine_calls;
   options.endpoint.reliability.ack_timeout = world.ack_timeout;
+  if (world.secured) options.endpoint.security = SecurityOfSeed(world.seed);
   options.directory_recovery = world.lease;
   options.directory_waiting = kMostWaiting;
   options.directory_tombstones = world.tombstones;

@@ -56,6 +56,7 @@ WorldOptions WorldOptions::OfSeed(uint64_t seed) {
   options.latency = kLatencies[random.Below(3)];
   options.picoseconds_per_byte = kRates[random.Below(3)];
   DrawBounds(base::Random(seed).Fork(2), options);
+  options.secured = base::Random(seed).Fork(3).Chance(0.5);
   return options;
 }
 
@@ -65,9 +66,9 @@ std::string WorldOptions::Describe() const {
       base::FormatDuration(most_between), " between; latency ", base::FormatDuration(latency), ", ",
       picoseconds_per_byte, " ps for each byte; lease ", base::FormatDuration(lease), ", tombstones ", tombstones,
       ", most dirty ", max_dirty, ", words at once ", words_at_once, ", engine calls ", engine_calls, ", ack timeout ",
-      base::FormatDuration(ack_timeout), calm ? "; calm" : "", "\nfaults: freeze ", freeze, ", cut ", cut,
-      ", partition ", partition, ", crash ", crash, ", crash of the directory ", directory_crash, ", slow ", slow,
-      ", lag ", lag, ", mend ", mend, ", loss ", loss, "\ntrials, each with ", trial, ":");
+      base::FormatDuration(ack_timeout), calm ? "; calm" : "", secured ? "; secured" : "", "\nfaults: freeze ", freeze,
+      ", cut ", cut, ", partition ", partition, ", crash ", crash, ", crash of the directory ", directory_crash,
+      ", slow ", slow, ", lag ", lag, ", mend ", mend, ", loss ", loss, "\ntrials, each with ", trial, ":");
   for (size_t i = 0; i < Trials::All().size(); ++i) {
     if ((trials >> i & 1) != 0) absl::StrAppend(&text, " ", Trials::All()[i].name);
   }

@@ -24,6 +24,7 @@ struct WorldOptions {
   bool calm = false;
   base::Duration latency = base::Microseconds(2);
   int64_t picoseconds_per_byte = 80;
+  bool secured = false;  // nodes prove themselves, and seal what they say
 
   // Small, so that a life reaches them.
   base::Duration lease = base::Milliseconds(500);

@@ -91,6 +91,7 @@ class Node final {
         "lib/daemon/tokd", "--listen", place.listen.ToString(), "--device", place.device, "--socket", socket,
         "--memory",        "256MiB"};
     options.argv.insert(options.argv.end(), flags.begin(), flags.end());
+    if (!place.listen.is_loopback()) options.argv.push_back("--insecure");
     options.output = socket + ".log";
     options.die_with_parent = true;
     auto process = os::ChildProcess::Start(options);

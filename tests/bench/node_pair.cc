@@ -24,8 +24,10 @@ absl::Status NodePair::Start(const NodePairOptions& options) {
   folder_ = std::filesystem::temp_directory_path() / absl::StrCat("tokamak-bench-", getpid());
   std::filesystem::create_directory(folder_);
   const std::string here = (*placed)[0].listen.ToString(), there = (*placed)[1].listen.ToString();
+  const bool everybody = !(*placed)[0].listen.is_loopback();  // in a guest: its network is its own
   const auto flags = [&](const std::string& detection) {
     std::vector<std::string> all = options.flags;
+    if (everybody) all.push_back("--insecure");
     all.insert(all.end(), {"--detection", detection});
     return all;
   };

@@ -113,6 +113,43 @@ TEST_F(TokTest, AClusterIsPrivateWhateverTheUmask) {
   Do({"down"});
 }
 
+// Other users of this machine reach its nodes' addresses, too.
+TEST_F(TokTest, TheNodesOfAClusterKnowEachOtherByASecretThatGoesWithIt) {
+  Up({"--nodes", "2"});
+  const std::string secret = Path("st/secret");
+  EXPECT_EQ(fs::status(secret).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  const json ids = DoJson({"secret", "id", secret})["ids"];
+  ASSERT_EQ(ids.size(), 1u);
+  EXPECT_TRUE(absl::StrContains(Read(Path("st/node2.log")), ids[0].get<std::string>()));
+  Make("f", "text");
+  Do({"put", Path("f"), "--as", "x"});
+  Do({"--node", "2", "get", "x", "-o", Path("got")});
+  EXPECT_EQ(Read(Path("got")), "text");
+  EXPECT_GT(DoJson({"--node", "2", "stat"})["numbers"]["engine0_peers_proven_total"], 0);
+  Do({"down"});
+  EXPECT_FALSE(fs::exists(secret));
+  Up({"--nodes", "1", "--tokd=--insecure"});
+  EXPECT_FALSE(fs::exists(secret));
+}
+
+TEST_F(TokTest, ASecretIsMadeOnceAndNamed) {
+  const std::string file = Path("secret");
+  Do({"secret", "new", file});
+  const std::string id = text_;
+  EXPECT_EQ(id.size(), 17u) << id;
+  Do({"secret", "id", file});
+  EXPECT_EQ(text_, id);
+  ExpectFailure(2, {"secret", "new", file}, {file, "exists"});
+  ExpectFailure(2, {"secret", "new", Path("no/such")}, {Path("no/such")});
+  ExpectFailure(2, {"secret", "id"}, {"give the file"});
+  ExpectFailure(1, {"secret", "id", Path("missing")}, {Path("missing"), "No such file"});
+  ExpectFailure(2, {"secret", "make"}, {"make"});
+  ASSERT_EQ(Shell(absl::StrCat("umask 077 && $tok secret new > ", Path("printed"))), 0);
+  EXPECT_EQ(std::count(id.begin(), id.end(), ' '), 0);
+  Do({"secret", "id", Path("printed")});
+  EXPECT_NE(text_, id) << "another one";
+}
+
 TEST_F(TokTest, FilesGoInOnOneNodeAndComeOutOnAnother) {
   const json up = Up({"--nodes", "2"});
   ASSERT_EQ(up["nodes"].size(), 2u);

@@ -59,7 +59,7 @@ TEST_F(DaemonStartTest, AnOccupiedUdpPortIsReported) {
 }
 
 TEST_F(DaemonStartTest, AnAddressOfAnotherMachineIsReported) {
-  ExpectRefused({"--device", "soft:udp@192.0.2.1", "--listen", "192.0.2.1:7000"}, {"192.0.2.1"});
+  ExpectRefused({"--device", "soft:udp@192.0.2.1", "--listen", "192.0.2.1:7000", "--insecure"}, {"192.0.2.1"});
 }
 
 TEST_F(DaemonStartTest, AListenAddressOfAnotherDeviceIsReported) {

@@ -41,6 +41,8 @@ TokdProcess::TokdProcess(const ShortFolder& folder, int index, const std::vector
     options.argv.push_back(value);
   }
   options.argv.insert(options.argv.end(), more.begin(), more.end());
+  const bool has_secret = std::find(more.begin(), more.end(), "--secret-file") != more.end();
+  if (!place.listen.is_loopback() && !has_secret) options.argv.push_back("--insecure");  // a guest's own network
   options.output = log_;
   options.die_with_parent = true;
   fs::remove(log_);

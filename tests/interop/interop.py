@@ -119,7 +119,8 @@ class Interop:
 
     def tokd(self, name, address, device, *more):
         return Program([f"{self.programs}/lib/daemon/tokd", "--name", name, "--listen", f"{address}:{NODE_PORT}", "--device", device,
-                        "--memory", "128MiB", "--ack-timeout", "500ms", "--socket", f"{self.folder}/{name}.sock", *more],
+                        "--memory", "128MiB", "--ack-timeout", "500ms", "--socket", f"{self.folder}/{name}.sock",
+                        "--secret-file", f"{self.folder}/secret", *more],
                        NAMESPACE if device.startswith("soft:") else None)
 
     def tok(self, node, *words):
@@ -132,6 +133,9 @@ class Interop:
         objects = {}
         for size in OBJECT_BYTES:
             objects[f"o{size}"] = os.urandom(size)
+        if not os.path.exists(f"{self.folder}/secret"):
+            subprocess.run([f"{self.programs}/lib/cli/tok", "secret", "new", f"{self.folder}/secret"], check=True,
+                           capture_output=True, timeout=CASE_SECONDS)
         with self.tokd("rxe", RXE_ADDRESS, f"ibv:{RXE_DEVICE}") as one:
             one.await_text(" ready: ", CASE_SECONDS)
             with self.tokd("soft", SOFT_ADDRESS, soft, "--directory", f"tokd@{RXE_ADDRESS}:{NODE_PORT}", "--pcap", self.pcap) as two:
@@ -140,7 +144,7 @@ class Interop:
                 for node in (two, one):
                     if node.stop(CASE_SECONDS) != 0:
                         raise Failed(f"tokd: {node.last_line()}")
-        return f"{count} objects of 1 B to {max(OBJECT_BYTES)} B both ways by eager, read and write, SHA-256 equal"
+        return f"{count} objects of 1 B to {max(OBJECT_BYTES)} B both ways by eager, read and write, SHA-256 equal, peers proven and messages sealed"
 
     def move(self, objects, owner, puller):
         count = 0

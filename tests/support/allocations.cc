@@ -21,15 +21,19 @@ void* Counted(void* memory, size_t size) {
 
 }  // namespace
 
-// All others come down to these, but that which does not throw: a sanitizer has one of its own.
+// All others come down to these two, but a sanitizer has some of its own.
 void* operator new(size_t size) { return Counted(std::malloc(size == 0 ? 1 : size), size); }
 void* operator new(size_t size, std::align_val_t alignment) {
   const auto step = static_cast<size_t>(alignment);
   return Counted(std::aligned_alloc(step, (size + step - 1) / step * step), size);
 }
 void* operator new(size_t size, const std::nothrow_t&) noexcept { return operator new(size); }
+void* operator new[](size_t size) { return operator new(size); }
+void* operator new[](size_t size, const std::nothrow_t&) noexcept { return operator new(size); }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
 

@@ -13,10 +13,12 @@
 #include "lib/base/trace.h"
 #include "lib/daemon/devices/device.h"
 #include "lib/os/loop_thread.h"
+#include "lib/os/secret_seed.h"
 #include "lib/transport/endpoint.h"
 #include "lib/verbs/soft/device.h"
 #include "sim/network/loopback_fabric.h"
 #include "tests/support/test_devices.h"
+#include "tests/transport/security.h"
 #include "tests/transport/world.h"
 
 namespace tokamak::transport::testing {
@@ -77,15 +79,22 @@ class ScoringSink final : public Sink {
 };
 
 // A thread with an endpoint. Serves kObjects objects and pulls those of others.
+struct Setup {
+  const char* name;
+  bool on_demand;  // registration
+  bool secured;    // peers are authenticated, and seal what they say
+};
+
 class Engine {
  public:
-  Engine(verbs::Device& device, verbs::ProtectionDomain& domain, bool on_demand, uint16_t port)
+  Engine(verbs::Device& device, verbs::ProtectionDomain& domain, const Setup& setup, uint16_t port)
       : thread_({absl::StrCat("engine", port)}, os::Detection::Adaptive(base::Microseconds(20))),
         arena_(kArenaSize),
         source_(thread_.loop()),
         device_(device),
-        domain_(domain) {
-    registration_ = on_demand ? RegisterOnDemand(device, domain) : *RegisterArena(device, domain, arena_.all());
+        domain_(domain),
+        secured_(setup.secured) {
+    registration_ = setup.on_demand ? RegisterOnDemand(device, domain) : *RegisterArena(device, domain, arena_.all());
     service_ = device.address();
     service_.port = port;
     for (int i = 0; i < kObjects; ++i) source_.Add(Id(i), arena_.Take(SizeOf(i)), 0);
@@ -101,6 +110,10 @@ class Engine {
     EndpointOptions options;
     options.bulk_queue_pairs = 2;
     options.chunk_size = 64 * 1024;
+    if (secured_) {
+      options.security.secrets = SecretsOf({1});
+      options.security.draw = os::DrawSecretBytes;
+    }
     // No packet is lost here, but all wait for each other, and all connect at once: on an emulated
     // processor for longer than the defaults.
     if (!testing_support::OnSoftwareNic()) {
@@ -151,6 +164,7 @@ class Engine {
   FakeSource source_;
   verbs::Device& device_;
   verbs::ProtectionDomain& domain_;
+  const bool secured_;
   std::unique_ptr<Registration> registration_;
   std::unique_ptr<Endpoint> endpoint_;
   verbs::Address service_;
@@ -187,7 +201,7 @@ class NicThread final {
 // names real ones.
 class Host {
  public:
-  Host(verbs::soft::Fabric& fabric, int host, bool on_demand) {
+  Host(verbs::soft::Fabric& fabric, int host, const Setup& setup) {
     if (testing_support::OnSoftwareNic()) {
       nic_ = std::make_unique<NicThread>(fabric, host);
     } else {
@@ -195,7 +209,7 @@ class Host {
     }
     verbs::Device& device = nic_ != nullptr ? nic_->device() : opened_->device();
     domain_ = *device.CreateProtectionDomain();
-    for (uint16_t port : {7000, 7001}) engines.push_back(std::make_unique<Engine>(device, *domain_, on_demand, port));
+    for (uint16_t port : {7000, 7001}) engines.push_back(std::make_unique<Engine>(device, *domain_, setup, port));
   }
 
  private:
@@ -207,7 +221,7 @@ class Host {
   std::vector<std::unique_ptr<Engine>> engines;
 };
 
-class ThreadsTest : public ::testing::TestWithParam<bool> {
+class ThreadsTest : public ::testing::TestWithParam<Setup> {
  protected:
   ThreadsTest() : a(fabric, 1, GetParam()), b(fabric, 2, GetParam()) {}
 
@@ -256,9 +270,10 @@ TEST_P(ThreadsTest, EnginesComeAndGo) {
   EXPECT_EQ(after.wrong, 0);
 }
 
-std::string NameOf(const ::testing::TestParamInfo<bool>& info) { return info.param ? "on_demand" : "arena"; }
-
-INSTANTIATE_TEST_SUITE_P(All, ThreadsTest, ::testing::Bool(), NameOf);
+INSTANTIATE_TEST_SUITE_P(Registration, ThreadsTest,
+                         ::testing::Values(Setup{"arena", false, false}, Setup{"on_demand", true, false},
+                                           Setup{"secured", false, true}),
+                         [](const ::testing::TestParamInfo<Setup>& one) { return std::string(one.param.name); });
 
 }  // namespace
 }  // namespace tokamak::transport::testing

@@ -28,7 +28,9 @@
 #include "absl/strings/str_split.h"
 #include "lib/base/text/printable.h"
 #include "lib/cli/common/output.h"
+#include "lib/daemon/flags/secret_file.h"
 #include "lib/os/file_descriptor.h"
+#include "lib/os/private_file.h"
 #include "lib/os/process/child_process.h"
 #include "nlohmann/json.hpp"
 
@@ -104,6 +106,8 @@ absl::Status AwaitReady(os::ChildProcess& child, const std::string& name, const 
     }
   }
 }
+
+std::string SecretPath(const std::string& folder) { return folder + "/secret"; }
 
 json ProcessToJson(const ClusterProcess& process) {
   return {{"name", process.name}, {"pid", process.pid}, {"started", process.started}, {"socket", process.socket}};
@@ -198,6 +202,7 @@ void Clean(const Cluster& cluster, const std::string& folder) {
       fs::remove(absl::StrCat(folder, "/", process.name, ".log"), error);
     }
   }
+  fs::remove(SecretPath(folder), error);
   fs::remove(StatePath(folder), error);
   if (rmdir(folder.c_str()) == 0) RemoveFolders(cluster.folders);
 }
@@ -245,6 +250,7 @@ class Starter final {
 
  private:
   absl::Status StartAll() {
+    if (absl::Status status = MakeSecret(); !status.ok()) return status;
     if (settings_.directory == "redis") {
       if (absl::Status status = StartRedis(); !status.ok()) return status;
     }
@@ -259,6 +265,20 @@ class Starter final {
     for (uint32_t i = 1; i <= settings_.nodes; ++i) {
       if (absl::Status status = StartNode(i, *places); !status.ok()) return status;
     }
+    return absl::OkStatus();
+  }
+
+  // By which the nodes know each other; other users of this machine reach their addresses, too.
+  absl::Status MakeSecret() {
+    const auto& extra = settings_.extra;
+    const auto decides = [](const std::string& flag) {
+      return flag == "--insecure" || absl::StartsWith(flag, "--secret-file");
+    };
+    if (std::any_of(extra.begin(), extra.end(), decides)) return absl::OkStatus();
+    const std::string path = SecretPath(settings_.folder);
+    unlink(path.c_str());  // an earlier cluster's
+    if (absl::Status status = os::CreatePrivateFile(path, daemon::NewSecretFile()); !status.ok()) return status;
+    secret_ = {"--secret-file", path};
     return absl::OkStatus();
   }
 
@@ -292,6 +312,7 @@ class Starter final {
                                      process.socket,
                                      "--directory",
                                      directory};
+    argv.insert(argv.end(), secret_.begin(), secret_.end());
     argv.insert(argv.end(), settings_.extra.begin(), settings_.extra.end());
     for (std::string& flag : argv) {
       // A % in FILE of "--pcap FILE" becomes the node's name.
@@ -324,6 +345,7 @@ class Starter final {
 
   const ClusterSettings& settings_;
   Cluster cluster_;
+  std::vector<std::string> secret_;                          // flags
   std::vector<std::unique_ptr<os::ChildProcess>> children_;  // killed unless all went well
 };
 

@@ -1,6 +1,7 @@
 // Cluster is several tokd on this machine, for trials: `tok up` starts one, `tok down` stops it.
 //
-// The state folder has sockets, logs, and cluster.json, the only memory between commands; start
+// The state folder has sockets, logs, the secret by which the nodes know each other (unless `extra`
+// decides otherwise), and cluster.json, the only memory between commands; start
 // times tell its processes from strangers with a reused pid. Only a cluster's files there are
 // touched. Addresses: places.h. Thread rule: one.
 #pragma once

@@ -44,6 +44,7 @@ constexpr char kExample[] =
 // Checked together, or opposite to an option.
 struct RawFlags {
   RedisTexts redis;
+  bool no_encryption = false;
   bool huge_pages = false;
   bool no_huge_pages = false;
   bool no_prefault = false;
@@ -131,6 +132,20 @@ absl::Status CheckPorts(const DaemonOptions& options) {
                                                  last, ": choose a lower port"));
 }
 
+absl::Status CheckPeers(const DaemonOptions& options) {
+  const PeerChoice& peers = options.peers;
+  const bool has_secret = !peers.secret_file.empty();
+  if (has_secret && peers.insecure) {
+    return absl::InvalidArgumentError("--secret-file and --insecure are both given: leave one out");
+  }
+  if (!peers.encrypts && !has_secret) return absl::InvalidArgumentError("--no-encryption: goes with --secret-file");
+  if (has_secret || peers.insecure || options.listen.is_loopback()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--listen ", options.listen.ToString(),
+      ": whoever reaches this address could read and delete all objects. Make a secret (tok secret new FILE), give all "
+      "nodes the same (--secret-file FILE), or say --insecure on a network that is yours alone; see docs/security.md"));
+}
+
 absl::Status CheckName(const std::string& name) {
   const absl::Status status = directory::CheckNodeId(name);
   return status.ok() ? status : absl::InvalidArgumentError(absl::StrCat("--name: ", status.message()));
@@ -140,10 +155,12 @@ absl::Status CheckName(const std::string& name) {
 // the flag's name.
 absl::Status Complete(const RawFlags& raw, DaemonOptions& options) {
   options.prefault = !raw.no_prefault;
+  options.peers.encrypts = !raw.no_encryption;
   if (raw.huge_pages) options.huge_pages = HugePagesChoice::kAlways;
   if (raw.no_huge_pages) options.huge_pages = HugePagesChoice::kNever;
   if (options.name.empty()) options.name = DefaultName(options.listen);
   absl::Status status = CheckRedis(raw.redis, options.directory);
+  if (status.ok()) status = CheckPeers(options);
   if (status.ok()) status = CheckHttpHosts(options);
   if (status.ok()) status = CheckFabric(options.fabric, options.connect_by);
   if (status.ok()) status = CheckPorts(options);
@@ -175,6 +192,15 @@ void AddNodeFlags(CLI::App& app, FlagTable& table, RawFlags& raw, DaemonOptions&
       "--socket-access", {{"user", os::SocketAccess::kUser}, {"group", os::SocketAccess::kGroup}},
       options.socket_access,
       "whose programs may use the socket: user (this one's alone), or group (those of its group as well)");
+  Group(app, "Security");
+  app.add_option("--secret-file", options.peers.secret_file,
+                 "file with the cluster's secret, the same on all nodes (tok secret new); nodes prove by it that they "
+                 "belong together, and encrypt what they say to each other; SIGHUP reads it again");
+  app.add_flag("--insecure", options.peers.insecure,
+               "take everybody who reaches --listen for a node of the cluster, on other addresses than loopback too");
+  app.add_flag("--no-encryption", raw.no_encryption,
+               "nodes prove themselves, and leave what they say readable if the other one says the same; for a "
+               "network that protects itself");
   Group(app, "Directory");
   table.Add("--directory", "serve", options.directory, ParseDirectory,
             "who knows where objects are: serve (this node, for others too); tokd@HOST:PORT (the node that serves); "

@@ -40,6 +40,13 @@ struct LogChoice {
   bool json = false;
 };
 
+// How other nodes prove that they belong to the cluster (docs/security.md).
+struct PeerChoice {
+  std::string secret_file;  // empty: not at all
+  bool insecure = false;    // true if that is meant, on other addresses than loopback
+  bool encrypts = true;
+};
+
 struct DaemonOptions {
   std::string name;
   verbs::Address listen;  // of the first engine; bulk engine i (from 1): port + i
@@ -47,6 +54,7 @@ struct DaemonOptions {
   uint64_t memory = 0;    // bytes
   std::string socket;     // path
   os::SocketAccess socket_access = os::SocketAccess::kUser;
+  PeerChoice peers;
   DirectoryChoice directory;
   uint32_t engines = 1;           // for bulk; 0: the first moves all
   uint32_t bulk_queue_pairs = 1;  // per device

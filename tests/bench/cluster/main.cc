@@ -151,6 +151,7 @@ class Rank final {
         "--bulk-queue-pairs", absl::StrCat(settings_.bulk_queue_pairs),
         "--chunk-size",       absl::StrCat(settings_.chunk_size),
         "--chunks-in-flight", absl::StrCat(settings_.chunks_in_flight)};
+    if (!place_.listen.is_loopback()) flags.push_back("--insecure");
     if (!settings_.congestion.empty()) flags.insert(flags.end(), {"--congestion", settings_.congestion});
     auto node = OwnNode::Start(loop_, flags);
     std::error_code error;

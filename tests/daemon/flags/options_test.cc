@@ -295,7 +295,7 @@ TEST_F(OptionsTest, ANodeThatServesIsNamedByItsHostAsWell) {
 }
 
 TEST_F(OptionsTest, TheDefaultNameOfAnIpv6NodeIsANameThatTheDirectoryTakes) {
-  const ParsedFlags parsed = Parse({}, "[fd00::1]:7000");
+  const ParsedFlags parsed = Parse({"--insecure"}, "[fd00::1]:7000");
   ASSERT_TRUE(parsed.run) << error_;
   EXPECT_EQ(parsed.options.name, "fd00::1-7000");
 }
@@ -312,16 +312,33 @@ TEST_F(OptionsTest, HelpNamesEveryFlagAndExitsWithZero) {
   EXPECT_FALSE(parsed.run);
   EXPECT_EQ(parsed.exit_code, 0);
   EXPECT_EQ(error_, "");
-  for (const char* flag : {"--listen",     "--device",       "--memory",       "--socket",
-                           "--directory",  "--name",         "--engines",      "--bulk-queue-pairs",
-                           "--detection",  "--registration", "--policy",       "--pcap",
-                           "--drain",      "--cm",           "--require-rdma", "--cache",
-                           "--huge-pages", "--no-prefault",  "--ack-timeout",  "--quota",
-                           "--lease",      "--grace",        "--congestion",   "--http-host",
-                           "Exit codes",   "Example"}) {
+  for (const char* flag : {"--listen",     "--device",       "--memory",        "--socket",
+                           "--directory",  "--name",         "--engines",       "--bulk-queue-pairs",
+                           "--detection",  "--registration", "--policy",        "--pcap",
+                           "--drain",      "--cm",           "--require-rdma",  "--cache",
+                           "--huge-pages", "--no-prefault",  "--ack-timeout",   "--quota",
+                           "--lease",      "--grace",        "--congestion",    "--http-host",
+                           "--insecure",   "--secret-file",  "--no-encryption", "Exit codes",
+                           "Example"}) {
     EXPECT_NE(output_.find(flag), std::string::npos) << flag;
   }
   for (const absl::string_view line : absl::StrSplit(output_, '\n')) EXPECT_LE(line.size(), 80u) << line;
+}
+
+TEST_F(OptionsTest, OnAnythingButLoopbackItIsSaidWhoMayComeIn) {
+  for (const char* own : {"127.0.0.1:7000", "127.9.8.7:7000", "[::1]:7000"}) EXPECT_TRUE(Parse({}, own).run) << own;
+  for (const char* fabric : {"10.0.0.1:7000", "[fd00::1]:7000", "192.0.2.1:7000"}) {
+    ExpectRefused(Parse({}, fabric), {"--listen", fabric, "tok secret new", "--secret-file", "--insecure"});
+    EXPECT_TRUE(Parse({"--insecure"}, fabric).run) << fabric;
+    const ParsedFlags secured = Parse({"--secret-file", "/tmp/secret"}, fabric);
+    EXPECT_TRUE(secured.run);
+    EXPECT_EQ(secured.options.peers.secret_file, "/tmp/secret");
+    EXPECT_TRUE(secured.options.peers.encrypts);
+  }
+  EXPECT_FALSE(Parse({"--secret-file", "/tmp/secret", "--no-encryption"}).options.peers.encrypts);
+  ExpectRefused(Parse({"--secret-file", "/tmp/secret", "--insecure"}),
+                {"--secret-file", "--insecure", "leave one out"});
+  ExpectRefused(Parse({"--no-encryption"}), {"--no-encryption", "--secret-file"});
 }
 
 TEST_F(OptionsTest, MissingFlagsAreReported) {

@@ -377,6 +377,38 @@ TEST_F(StrangerTest, WhoIsAskedAndHasNoSecretIsRefused) {
   world.ExpectClean();
 }
 
+// Somebody at the peer's own address who has overheard the connection's name.
+TEST_F(SecuredTest, AProvenConnectionGivesWayToNobodyWhoHasNotProvenHimself) {
+  std::vector<uint8_t> overheard;
+  NodeOptions options = With({1});
+  options.wrap = [&overheard](std::unique_ptr<verbs::Device> device) {
+    DeviceHooks hooks;
+    hooks.on_connect = [&overheard](const verbs::ConnectOptions& asked) {
+      overheard.assign(asked.private_data.begin(), asked.private_data.end());
+    };
+    return WithHooks(std::move(device), std::move(hooks));
+  };
+  Node &puller = world.Add(options), &owner = world.Add(With({1}));
+  ASSERT_TRUE(Pull(puller, owner).ok());
+  const std::vector<uint8_t> hello = overheard;
+  const auto completions = *puller.device->CreateCompletionQueue(puller.loop, 8, [] {});
+  verbs::QueuePairOptions shape;
+  shape.send_queue = shape.receive_queue = completions.get();
+  const auto queue_pair = *puller.domain->CreateQueuePair(shape);
+  verbs::ConnectOptions asks;
+  asks.private_data = hello;
+  bool up = false;
+  const auto connection = *puller.device->connection_manager().Connect(
+      *queue_pair, owner.service, asks,
+      [&up](const verbs::ConnectionEvent& event) { up |= event.kind == verbs::ConnectionEvent::Kind::kEstablished; });
+  ASSERT_TRUE(world.RunUntil([&up] { return up; }, Seconds(1)));
+  EXPECT_TRUE(Pull(puller, owner).ok());
+  world.RunFor(security::kHandshakeTime + Seconds(1));
+  EXPECT_TRUE(Pull(puller, owner).ok());
+  EXPECT_EQ(owner.endpoint->counters().connections_opened, 1u);
+  EXPECT_EQ(owner.endpoint->counters().peers_refused, 1u);
+}
+
 // ---- bulk queue pairs
 
 // The token of a connection travels in the clear, and so does a proof.
