@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/daemon/tokd_process.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/test_devices.h"
 
 namespace tokamak::daemon {
@@ -100,6 +101,7 @@ void MoveLarge(Client& one, Client& two, size_t size, const std::string& name) {
 }
 
 TEST(FootprintTest, TheLargestObjectAndVeryManyStayWithinABoundBesideTheStore) {
+  if (support::kSanitized) GTEST_SKIP() << "a sanitizer takes memory of its own";
   if (!testing_support::OnSoftwareNic()) GTEST_SKIP() << "a guest has less memory than this needs";
   const Extent extent = ExtentOfRun();
   const ShortFolder folder;

@@ -105,8 +105,7 @@ void TryProof(Input& input) {
   QueuePairFacts facts;
   facts.queue = 1;
   facts.attempt = 1;
-  const Bytes address = BytesOfText("10.0.0.1:4791"), hello = BytesOfText("hello");
-  facts.initiator.address = address;
+  const Bytes hello = BytesOfText("hello");
   facts.hello = hello;
   const Proof proof = both.initiator->keys.Prove(facts);
   const Bytes right(proof.begin(), proof.end());

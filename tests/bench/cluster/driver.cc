@@ -312,7 +312,7 @@ void Driver::Gather(const Word& word, std::function<void(absl::Span<const Word>)
   Word mine = word;
   mine.code = static_cast<int32_t>(trouble_.code());
   const size_t length = std::min(trouble_.message().size(), sizeof mine.text - 1);
-  std::memcpy(mine.text, trouble_.message().data(), length);
+  std::copy_n(trouble_.message().begin(), length, mine.text);
   WaitFor("all ranks");
   call_ = collective_.Gather({reinterpret_cast<const uint8_t*>(&mine), sizeof mine},
                              [this, then = std::move(then)](absl::Span<const uint8_t> all) {

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "lib/base/check.h"
 #include "tests/daemon/full_store/full_store_object.h"
+#include "tests/support/sanitized.h"
 
 namespace tokamak::daemon {
 namespace {
@@ -24,7 +25,7 @@ constexpr uint64_t kRoundedTo = 64;    // bytes: what an object takes of the are
 constexpr size_t kWarmUp = 2 << 20;    // bytes of the object by which the nodes meet
 // KiB that a daemon's own memory may grow by, whatever the programs do: records of some thousand
 // objects, messages of 8 programs, connections of the engines.
-constexpr uint64_t kMostGrowth = 24 << 10;
+constexpr uint64_t kMostGrowth = support::kSanitized ? 512 << 10 : 24 << 10;
 
 uint64_t Taken(const ObjectInfo& object) {
   const uint64_t size = std::max<uint64_t>(object.data_size + object.metadata_size, 1);

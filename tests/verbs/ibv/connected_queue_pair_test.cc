@@ -39,12 +39,13 @@ TEST_F(ConnectedQueuePairTest, TheHandlerHearsOfTheBeginningAndOfTheEnd) {
     if (event.kind == Kind::kEstablished) {
       EXPECT_TRUE(event.status.ok());
       EXPECT_EQ(event.path_mtu, 2048u);
+      EXPECT_EQ(event.peer_queue_pair, 17u);
     } else {
       EXPECT_EQ(event.status.message(), "gone");
     }
   });
   const std::vector<uint8_t> welcome = {1, 2}, farewell = {3};
-  connected_->TellEstablished(welcome, 2048);
+  connected_->TellEstablished(welcome, 2048, 17);
   connected_->TellEnd(Kind::kDisconnected, absl::UnavailableError("gone"), farewell);
   EXPECT_THAT(kinds, testing::ElementsAre(Kind::kEstablished, Kind::kDisconnected));
   EXPECT_THAT(private_data, testing::ElementsAre(welcome, farewell));

@@ -279,7 +279,8 @@ TEST_F(DatagramTest, AForeignDatagramIsDroppedAndCounted) {
 TEST_F(DatagramTest, ADatagramOfAnySenderIsAccepted) {
   OpenDatagrams();
   PostSlot(1, Piece(0, 100));
-  Packet message = Message(Bytes(4, 1));
+  const auto payload = Bytes(4, 1);
+  Packet message = Message(payload);
   message.peer = *Address::Parse("10.99.0.1:555");
   Arrive({message});
   Run();
